@@ -3,7 +3,6 @@ PYTHON3 ?= python3
 PYTHON := .venv/bin/python
 SPECDEC := $(PYTHON) -m specdec_lib
 TARGET := $(or $(SPECDEC_CACHE),data/cache)/smollm2/source.json
-QUICK := --limit 1 --settings 4 --max-new-tokens 20 --out figures/runs/bench
 ARGS ?=
 
 export HF_HUB_OFFLINE ?= 1
@@ -52,9 +51,9 @@ measured: $(TARGET) ## the measurements behind notebooks 02 to 04 and 07, of dra
 	$(SPECDEC) measure learning
 	$(SPECDEC) measure regret
 
-bench: $(TARGET) ## speed against what a user would pick instead, in data/measured; hours, and goes on where it was stopped; fewer with ARGS="--limit 5 --settings 6 --threads 1" (SMOKE=1: minutes, into figures/runs)
-	$(SPECDEC) bench $(if $(SMOKE),$(QUICK)) $(ARGS)
-	$(SPECDEC) bench --edition int8 $(if $(SMOKE),$(QUICK)) $(ARGS)
+bench: $(TARGET) ## speed against what a user would pick instead, in data/measured; hours, and goes on where it was stopped; fewer with ARGS="--limit 5 5 2 --others 2 --settings 6 --threads 1" (SMOKE=1: minutes, nothing kept)
+	$(SPECDEC) bench $(if $(SMOKE),--smoke) $(ARGS)
+	$(SPECDEC) bench --edition int8 $(if $(SMOKE),--smoke) $(ARGS)
 
 setup: $(TARGET) ## prepare the SmolLM2 target model, once: downloads 100 MB, takes 540 MB in data/cache; the other commands do it too
 

@@ -87,7 +87,7 @@ def calls() -> dict[str, tuple[Callable, dict]]:
         Setting: dict(name="a", draft=tree, sampler=Sampler(), rule=look_up),
         sweep: dict(settings=[setting], prompts=prompts, ladder=ladder) | small,
         record: dict(prompts=prompts, ladder=ladder) | small,
-        compare_methods: dict(ladder=ladder, prompts=prompts) | small,
+        compare_methods: dict(ladder=ladder, prompts=prompts, own={}) | small,
         CascadeSetting: dict(drafters=("middle", "draft"), matrix=matrix, lenience=1.0),
         export_setting: dict(setting=setting),
         import_setting: dict(text=export_setting(setting), models=ladder),

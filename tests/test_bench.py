@@ -1,6 +1,7 @@
 """The race and the benchmark's table, on contenders whose seconds are made up."""
 
 import math
+import random
 import time
 from dataclasses import replace
 
@@ -13,27 +14,29 @@ from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.decode import decode
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.measure.race import harness
-from specdec_lib.measure.race.benchmark import tune_contenders
-from specdec_lib.measure.race.command import COLUMNS, write_table
 from specdec_lib.measure.race.contenders import Contender, Continuation, ours
 from specdec_lib.measure.race.harness import TargetText, Timing, race
 from specdec_lib.measure.race.hugging import Portions
+from specdec_lib.measure.race.lineup import tune_contenders
 from specdec_lib.measure.race.table import (
+    COLUMNS,
     LEDGER,
     counterfactuals,
     ratio_table,
     stored_ledger,
     stored_race,
+    where,
+    write_table,
 )
 from specdec_lib.measure.ties import ROUNDING, NearTie
-from specdec_lib.workload import Prompt
 
 GREEDY = Sampler(0)
 PROMPT = (1, 0, 2)
 
 
-def timing(method: str, prompt: str, seconds: float, tokens: int = 10) -> Timing:
-    return Timing(method, "reference", "any", 0.0, 0, prompt, tokens, tokens, seconds, 5)
+def timing(method: str, prompt: str, seconds: float, tokens: int = 10, **more) -> Timing:
+    made = Timing(method, "reference", "any", 0.0, 0, prompt, tokens, tokens, seconds, 5)
+    return replace(made, **more)
 
 
 TIMINGS = [
@@ -46,13 +49,20 @@ TIMINGS = [
 ]
 
 
-def one(found: pd.DataFrame, method: str) -> pd.Series:
-    rows = found[(found.method == method) & (found.baseline == "autoregressive")]
-    [row] = rows[rows.runtime == "reference"].itertuples()
+def table(timings: list[Timing]) -> pd.DataFrame:
+    return ratio_table(timings, {(0.0, 0): "staged"})
+
+
+def one(found: pd.DataFrame, method: str, domain: str = "all") -> pd.Series:
+    """The row of a method against plain decoding."""
+    rows = found[(found.method == method) & (found.domain == domain)]
+    [row] = rows[(rows.baseline == "autoregressive") & (rows.runtime == "reference")].itertuples()
     return row
 
 
 def fake(name: str, seconds: float, tokens: tuple[int, ...] | None = None, log: list | None = None):
+    """A contender that takes so many seconds per token."""
+
     def run(prompt: tuple[int, ...], count: int, seed: int) -> Continuation:
         if log is not None:
             log.append((name, prompt, count, seed))
@@ -63,46 +73,63 @@ def fake(name: str, seconds: float, tokens: tuple[int, ...] | None = None, log: 
 
 
 def text(name: str = "a", tokens: tuple[int, ...] = (0,) * 6) -> TargetText:
-    return TargetText(Prompt(name, name, "own", "held-out", "here"), PROMPT, tokens, seed=3)
+    return TargetText(name, PROMPT, tokens, seed=3)
 
 
 def run(contenders: list[Contender], one: TargetText, target=None, **options) -> list[Timing]:
-    return next(race(contenders, [one], target or fixed_model([0.0]), **options))
+    return next(race(contenders, [one], target or fixed_model([0.0]), warm_up=0, **options))
 
 
 def test_a_ratio_is_total_time_per_token_against_total_time_per_token() -> None:
-    """Of the tokens that were timed, against the fastest plain decoding of any runtime."""
-    row = one(ratio_table(TIMINGS), "staged")
+    """Of the tokens that were timed, in all domains and in each."""
+    found = table(TIMINGS)
+    row = one(found, "staged")
     assert row.ratio == pytest.approx((44 / 40) / (22 / 40))
     assert row.ratio != pytest.approx((4 / 1 + 40 / 21) / 2)  # the mean of ratios
+    assert row.geometric_mean == pytest.approx(math.sqrt(4 * 40 / 21))
     assert math.isnan(row.ratio_low)  # two prompts
     assert (row.ms_per_token, row.tokens) == pytest.approx((550, 40))
-    assert (row.tokens_per_round, row.prompts) == (4, 2)
+    assert (row.tokens_per_round, row.prompts) == (4, 2) and row.chosen
+    assert set(found.domain) == {"all", "a", "b"}
+    assert one(found, "staged", "a").ratio == pytest.approx(4)
     halved = [replace(found, timed_tokens=found.tokens // 2) for found in TIMINGS]
-    row = one(ratio_table(halved), "staged")
+    row = one(table(halved), "staged")
     assert (row.ms_per_token, row.ratio) == pytest.approx((1100, 2))
+
+
+def test_the_baseline_is_the_fastest_autoregressive_contender_of_any_runtime() -> None:
     fast = [timing("autoregressive", "a/1", 2.0), timing("autoregressive", "b/1", 30.0, 30)]
-    found = ratio_table([*TIMINGS, *(replace(other, runtime="fast") for other in fast)])
+    found = table([*TIMINGS, *(replace(other, runtime="fast") for other in fast)])
     assert one(found, "staged").ratio == pytest.approx(32 / 22)
     assert one(found, "staged").baseline_runtime == "fast"
     assert one(found, "autoregressive").ratio == pytest.approx(32 / 44)
 
 
+def test_a_ratio_stands_on_the_prompts_that_both_ran() -> None:
+    fewer = [found for found in TIMINGS if (found.method, found.prompt) != ("hf_generate", "b/1")]
+    rows = table(fewer).query("domain == 'all' and method == 'staged'").set_index("baseline")
+    assert rows.prompts.to_dict() == {"autoregressive": 2, "hf_generate": 1}
+    assert rows.ratio.hf_generate == pytest.approx((8 / 9) / (1 / 10))
+    with pytest.raises(ValueError, match="share no prompt"):
+        table([found for found in fewer if (found.method, found.prompt) != ("staged", "a/1")])
+
+
 def test_the_file_has_the_promised_columns_and_is_written_whole(tmp_path) -> None:
     path = tmp_path / "new" / "bench.csv"
-    whole = ratio_table(TIMINGS).assign(machine="here", threads=1, versions="")
+    whole = table(TIMINGS).assign(machine="here", **where())
     for edition in ("int8", "exact", "exact"):
         write_table(path, whole.assign(edition=edition), COLUMNS)
     lines = path.read_bytes().decode().split("\r\n")
-    assert lines[0] == ",".join(COLUMNS) and list(path.parent.iterdir()) == [path]
+    assert lines[0] == ",".join(COLUMNS) and len(lines) == 38
+    assert list(path.parent.iterdir()) == [path]
     read = pd.read_csv(path)
-    assert read.groupby("edition").size().to_dict() == {"exact": 6, "int8": 6}
+    assert read.groupby("edition").size().to_dict() == {"exact": 18, "int8": 18}
     assert set(read.baseline) == {"autoregressive", "hf_generate"} and read.margin.isna().all()
 
 
 def test_the_race_that_is_read_is_that_of_a_machine_or_the_one_on_the_most_prompts(tmp_path):
-    for machine, times in (("small", TIMINGS[:3:2]), ("large", TIMINGS)):
-        raced = ratio_table(times).assign(machine=machine, edition="exact", threads=1, versions="")
+    for machine, times in (("small", TIMINGS[:3]), ("large", TIMINGS)):
+        raced = table(times).assign(machine=machine, edition="exact", **where())
         write_table(tmp_path / f"race_{machine}.csv", raced, COLUMNS)
         for beside in ("prompts", "ledger"):
             (tmp_path / f"race_{machine}_{beside}.csv").write_text("method,edition\n")
@@ -131,27 +158,23 @@ def test_counterfactuals_are_the_race_without_the_parts_that_are_free(tmp_path):
     assert found.loc["tree"].to_dict() == pytest.approx(wanted)
     ledger.to_csv(tmp_path / "race_here_ledger.csv", index=False)
     assert len(stored_ledger("here", folder=tmp_path)) == 6
-    empty = stored_ledger("there", folder=tmp_path)
-    assert empty.empty and [*empty] == LEDGER
-    with pytest.raises(ValueError, match="lacks plain decoding, has no row; `specdec bench`"):
-        counterfactuals(empty, raced)
+    for nothing in ({"edition": "int8"}, {"machine": "there"}):
+        empty = stored_ledger(**{"machine": "here", "folder": tmp_path} | nothing)
+        assert empty.empty and [*empty] == [*(LEDGER if "machine" in nothing else ledger)]
+        with pytest.raises(ValueError, match="lacks plain decoding, has no row; `specdec bench`"):
+            counterfactuals(empty, raced)
 
 
-def test_contenders_get_warm_once_and_take_turns_in_an_order_that_follows_from_the_text() -> None:
-    def order(name: str) -> list[str]:
+def test_contenders_take_turns_in_an_order_that_follows_from_the_seed() -> None:
+    def order(seed: int, name: str) -> list[str]:
         log: list[tuple] = []
         contenders = [fake(str(place), 1.0, log=log) for place in range(6)]
-        run(contenders, text(name))
+        run(contenders, text(name), seed=seed)
         return [called for called, *_ in log]
 
-    first = order("a")
+    first = order(0, "a")
     assert sorted(first) == list("012345")
-    assert first == order("a") != order("b")
-    log: list[tuple] = []
-    own = replace(text("own"), prompt=(2, 2), tokens=(0,) * 30, seed=9)
-    contenders = [fake("x", 1.0, log=log)]
-    list(race(contenders, [text(), text("b")], fixed_model([0.0]), warm_up=own))
-    assert log == [("x", (2, 2), 30, 9), ("x", PROMPT, 6, 3), ("x", PROMPT, 6, 3)]
+    assert first == order(0, "a") != order(1, "a") != order(0, "b")
 
 
 def plain(model) -> Contender:
@@ -162,30 +185,49 @@ def test_the_right_tokens_pass_and_wrong_ones_stop_the_race_unless_it_is_to_repo
     target = table_model(5, 1)
     own = decode(target, NoDraft(), PROMPT, Chance(3, GREEDY), max_new_tokens=6).tokens
     [right] = run([plain(target)], text(tokens=own), target)
-    assert math.isnan(right.margin) and not right.wrong
+    assert right.same and math.isnan(right.margin) and right.rounding is None
     wrong, given = plain(table_model(5, 2)), text(tokens=own)
     with pytest.raises(ValueError, match="does not write what the target does: token 0 of a"):
         run([wrong], given, target)
     [found] = run([wrong], given, target, strict=False)
-    assert found.wrong and found.margin > 0
+    assert (found.same, found.rounding) == (False, False) and found.margin > 0
     with pytest.raises(ValueError, match="wrote 2 tokens of a, 6 were asked for"):
         run([fake("short", 1.0, tokens=(0, 0))], text())
 
 
-def test_a_near_tie_is_reported_and_more_than_two_programs_make_up_stops_a_strict_race(monkeypatch):
+def test_a_near_tie_is_reported_with_its_margin_and_not_hidden() -> None:
     near, far = fixed_model([0.50002, 0.49998, 0.0]), fixed_model([0.6, 0.4, 0.0])
     contender, given = replace(fake("x", 1.0, (0, 1)), exact=True), text(tokens=(0, 0))
     [found] = run([contender], given, near)
-    assert found.margin == pytest.approx(8e-5, rel=1e-3) and not found.wrong
+    assert found.margin == pytest.approx(8e-5, rel=1e-3) and found.rounding and not found.same
     with pytest.raises(ValueError, match=r"token 1 of a lies 0.405 nats below the best"):
         run([contender], given, far)
-    tie = NearTie(1, (0, 1), (0.0, 0.02), {"2 at a time": 0.02})
-    assert tie.verdict == ROUNDING
-    monkeypatch.setattr(harness, "near_tie", lambda *given, **_: tie)
-    with pytest.raises(ValueError, match=r"token 1 of a lies 0\.02 nats below the best"):
-        run([contender], given)
-    [told] = run([contender], given, strict=False)
-    assert (told.wrong, told.margin) == (False, 0.02)
+    warm_up = TargetText("own", PROMPT, (0, 0), seed=9)
+    with pytest.raises(ValueError, match=r"token 1 of own lies 0\.405 nats below the best"):
+        next(race([contender], [given], far, warm_up=warm_up))
+
+
+@pytest.mark.parametrize("margin, moved, rounding", [(0.02, 0.02, True), (0.01, 0.0, False)])
+def test_more_than_two_programs_make_up_stops_a_strict_race(monkeypatch, margin, moved, rounding):
+    found = NearTie(1, (0, 1), (0.0, margin), {"2 at a time": moved})
+    assert (found.verdict == ROUNDING) == rounding
+    monkeypatch.setattr(harness, "near_tie", lambda *given, **_: found)
+    asked = [replace(fake("x", 1.0, (0, 1)), exact=True)], text(tokens=(0, 0))
+    with pytest.raises(ValueError, match=rf"token 1 of a lies {margin} nats below the best"):
+        run(*asked)
+    [told] = run(*asked, strict=False)
+    assert (told.rounding, told.margin, told.same) == (rounding, margin, False)
+
+
+def test_each_contender_is_warm_before_the_first_text_alone() -> None:
+    log: list[tuple] = []
+    contenders = [fake("x", 1.0, log=log), fake("y", 1.0, log=log)]
+    list(race(contenders, [text("a"), text("b")], fixed_model([0.0])))
+    assert [name for name, *_ in log[:2]] == ["x", "y"] and len(log) == 6
+    log.clear()
+    own = TargetText("own", (2, 2), (0,) * 30, seed=9)
+    [_] = race(contenders[:1], [text()], fixed_model([0.0]), warm_up=own)
+    assert log == [("x", (2, 2), 30, 9), ("x", PROMPT, 6, 3)]
 
 
 def test_a_streamed_generation_is_timed_from_its_first_new_tokens_on(monkeypatch) -> None:
@@ -216,8 +258,28 @@ def test_our_loop_is_timed_without_reading_the_prompt(monkeypatch) -> None:
     assert (made.seconds, made.timed_tokens, made.rounds, now[0]) == (7.0, 7, 7, 107.0)
 
 
-def test_tuning_ranks_by_time_per_token() -> None:
-    contenders = [fake(f"{speed:g}", speed) for speed in (3.0, 2.0, 1.0, 4.0, 5.0, 6.0)]
-    ranked = tune_contenders(contenders, [text("a"), text("b")], fixed_model([0.0]))
-    assert [best.setting for best, _ in ranked] == list("123456")
+def test_tuning_finds_the_fastest_and_shows_the_slow_ones_little() -> None:
+    log: list[tuple] = []
+    speeds = [3.0, 2.0, 1.0, 4.0, 5.0, 6.0]
+    random.Random(0).shuffle(speeds)
+    contenders = [fake(f"{speed:g}", speed, log=log) for speed in speeds]
+    texts = [text(str(number)) for number in range(3)]
+    ranked = tune_contenders(contenders, texts, fixed_model([0.0]), stages=(1, 2))
+    assert [best.setting for best, _ in ranked] == ["1", "2"]
     assert ranked[0][1] == pytest.approx(1000)
+    runs = [name for name, *_ in log]
+    assert runs.count("6") == 2 and runs.count("1") == 4  # one of them is the warm-up
+
+
+def test_tuning_passes_over_texts_that_loop() -> None:
+    loops, calm = text("loops", (1, 2) * 20), text("calm", tuple(range(30)))
+    assert loops.loops and not calm.loops
+    log: list[tuple] = []
+    tune_contenders([fake("x", 1.0, log=log)], [loops, calm], fixed_model([0.0]), stages=(1,))
+    assert {count for _, _, count, _ in log} == {12, 30}
+
+
+@pytest.mark.parametrize("contenders, texts", [([], []), ([], [text()]), ([fake("x", 1.0)], [])])
+def test_tuning_says_what_it_lacks(contenders: list, texts: list) -> None:
+    with pytest.raises(ValueError, match=f"got {len(contenders)} and {len(texts)}"):
+        tune_contenders(contenders, texts, fixed_model([0.0]), stages=(1,))

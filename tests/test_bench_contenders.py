@@ -4,6 +4,7 @@ import itertools
 import math
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 import pandas as pd
 import plotly.graph_objects as go
@@ -14,6 +15,7 @@ from transformers import GPT2Config, GPT2LMHeadModel
 
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.decode import decode
+from specdec_lib.core.files import DATA
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.measure.race import benchmark as whole
 from specdec_lib.measure.race import command, harness
@@ -22,11 +24,12 @@ from specdec_lib.measure.race.contenders import Contender, ours
 from specdec_lib.measure.race.families import OURS, drafts
 from specdec_lib.measure.race.harness import TargetText, race, target_texts
 from specdec_lib.measure.race.hugging import ASSIST, HF, hugging_contenders, llama_cpp
+from specdec_lib.measure.race.lineup import calibrate
 from specdec_lib.models.cached.model import CachedModel
 from specdec_lib.show import figures
-from specdec_lib.workload import DOMAINS, Prompt
+from specdec_lib.workload import DOMAINS
 
-GREEDY, SAMPLED = SAMPLERS
+GREEDY, SAMPLED, _ = SAMPLERS
 PROMPT = (3, 1, 4, 1, 5, 9, 2, 6, 3, 1, 4)
 
 
@@ -42,17 +45,22 @@ def hugging(sampler: Sampler) -> list[Contender]:
 
 
 def label(contender: Contender) -> str:
-    return f"{contender.method}, {contender.setting}, {contender.sampler.temperature}"
+    return f"{contender.method}, {contender.setting}"
 
 
-@pytest.mark.parametrize("contender", hugging(GREEDY) + hugging(SAMPLED), ids=label)
-def test_hugging_face_writes_our_tokens_if_greedy_whatever_its_setting(contender):
-    made, again, other = (contender.run(PROMPT, 20, seed) for seed in (0, 0, 1))
-    assert 0 < made.timed_tokens < len(made.tokens) == 20 and 1 <= made.rounds <= 20
-    target, greedy = CachedModel(network(2), "target"), contender.sampler == GREEDY
+@pytest.mark.parametrize("contender", hugging(GREEDY), ids=label)
+def test_greedy_hugging_face_writes_our_tokens_whatever_its_setting(contender):
+    target = CachedModel(network(2), "target")
     own = decode(target, NoDraft(), PROMPT, Chance(0, GREEDY), max_new_tokens=20).tokens
-    assert contender.exact == greedy == (made.tokens == own) == (other.tokens == own)
-    assert made.tokens == again.tokens
+    made = contender.run(PROMPT, 20, 0)
+    assert contender.exact and made.tokens == own
+    assert 0 < made.timed_tokens < 20 and made.seconds > 0 and 1 <= made.rounds <= 20
+
+
+@pytest.mark.parametrize("contender", hugging(SAMPLED), ids=label)
+def test_sampled_hugging_face_writes_as_many_tokens_and_follows_its_seed(contender):
+    first, again, other = (contender.run(PROMPT, 20, seed).tokens for seed in (0, 0, 1))
+    assert not contender.exact and len(first) == 20 and first == again != other
 
 
 def test_a_setting_of_the_assistant_does_not_leak_into_the_next():
@@ -63,7 +71,7 @@ def test_a_setting_of_the_assistant_does_not_leak_into_the_next():
     assert first.run(PROMPT, 20, 0).rounds == once
 
 
-@pytest.mark.parametrize("sampler", SAMPLERS)
+@pytest.mark.parametrize("sampler", SAMPLERS[:2])
 @pytest.mark.parametrize("method", ("autoregressive", *OURS))
 def test_every_draft_of_a_grid_writes_the_text(ladder, prompts, sampler, method, unchecked):
     grid = drafts(ladder, sampler, method)
@@ -71,8 +79,8 @@ def test_every_draft_of_a_grid_writes_the_text(ladder, prompts, sampler, method,
     run = partial(ours, ladder.target, sampler=sampler, method=method)
     made = [run(draft, setting=name) for name, draft in some.items()]
     texts = target_texts(ladder, prompts[:1], sampler, tokens=8, seed=0)
-    [timings] = race(made, texts, ladder.target)
-    assert all(math.isnan(timing.margin) and timing.tokens == 8 for timing in timings)
+    [timings] = race(made, texts, ladder.target, warm_up=0)
+    assert all(timing.same for timing in timings)
     assert len(grid) > 5 or method == "autoregressive"
 
 
@@ -81,66 +89,94 @@ def test_an_unknown_method_is_refused(ladder):
         drafts(ladder, GREEDY, "magic")
 
 
-TINY = BenchPlan(prompts=2, development=1, tokens=4, most=1)
+def test_calibration_names_the_slower_precision(ladder, prompts):
+    [text] = target_texts(ladder, prompts[:1], GREEDY, tokens=4, seed=0)
+    model, note = calibrate(ladder, GREEDY, text)
+    assert note.endswith("times as long on 4 tokens")
+    assert note.startswith({torch.float32: "bfloat16", torch.bfloat16: "float32"}[model.dtype])
+    assert ladder.target.model.dtype == torch.float32
+
+
+def stored() -> dict[Path, int]:
+    return {path: path.stat().st_mtime_ns for path in (DATA / "measured").glob("race_*")}
 
 
 @pytest.fixture
-def small(monkeypatch, tmp_path):
-    """The command runs the tiny ladder, greedily, on prompts of one domain."""
+def small(monkeypatch):
+    """The command runs the tiny ladder on prompts of one domain."""
     monkeypatch.setattr(whole, "DOMAINS", DOMAINS[:1])
-    monkeypatch.setattr(whole, "SAMPLERS", (GREEDY,))
-    ladders = lambda runtime, **_: tiny_ladder(runtime=runtime)  # noqa: E731
-    monkeypatch.setattr(command, "load_ladder", ladders)
+    monkeypatch.setattr(command, "load_ladder", lambda runtime, **_: tiny_ladder(runtime=runtime))
+
+
+TINY = BenchPlan((2, 1, 1), others=1, development=1, tokens=4, stages=(1,), most=1)
+HERE = ["--device", "cpu"]
+
+
+def test_a_smoke_run_of_int8_races_ours_and_stores_nothing(monkeypatch, capsys, small, unchecked):
+    before = stored()
+    monkeypatch.setattr(command, "SMOKE", replace(TINY, prompts=(1,)))
+    monkeypatch.setattr(whole, "SAMPLERS", SAMPLERS[:1])
+    command.main(["--smoke", *HERE, "--edition", "int8"])
+    shown = capsys.readouterr().out
+    assert stored() == before and "nothing was kept" in shown
+    assert all(word in shown for word in OURS) and not any(word in shown for word in HF)
+
+
+def test_a_kept_run_writes_tables_and_they_make_a_figure(monkeypatch, tmp_path, small, unchecked):
+    monkeypatch.setattr(command, "BenchPlan", lambda **given: replace(TINY, prompts=(2,)))
     monkeypatch.setattr(command, "cache_folder", lambda: tmp_path / "cache")
-    plan = lambda edition="exact", **_: replace(TINY, edition=edition)  # noqa: E731
-    monkeypatch.setattr(command, "BenchPlan", plan)
-
-
-def test_a_run_writes_tables_and_they_make_a_figure(tmp_path, small, unchecked):
-    for edition in ("exact", "int8"):
-        command.main(["--edition", edition, "--out", str(tmp_path / "out")])
+    monkeypatch.setattr(whole, "SAMPLERS", (GREEDY,))
+    command.main([*HERE, "--out", str(tmp_path / "out")])
     found = (tmp_path / "out").iterdir()
     place, *beside = sorted(found, key=lambda path: len(path.name))
     ledger, per_prompt = (place.with_stem(place.stem + end) for end in ("_ledger", "_prompts"))
     assert beside == [ledger, per_prompt]
     main = pd.read_csv(place)
-    exact, int8 = (main[main.edition == name] for name in ("exact", "int8"))
-    assert main.divergences.eq(0).all() and set(exact.baseline) == {"autoregressive", *HF}
-    assert set(int8.method) == {"autoregressive", *OURS} and set(int8.runtime) == {"int8"}
-    written = pd.read_csv(per_prompt).groupby("edition").size()
-    assert written.to_dict() == {"exact": 2 * (2 + len(OURS) + len(HF)), "int8": 2 + 2 * len(OURS)}
-    assert isinstance(figures.versus(exact), go.Figure)
-    parts = pd.read_csv(ledger).query("edition == 'exact'").groupby("method")
+    assert set(main.domain) == {"all", DOMAINS[0]} and main.divergences.eq(0).all()
+    assert set(main.baseline) == {"autoregressive", *HF}
+    assert len(pd.read_csv(per_prompt)) == (len(OURS) + 1) * 2 + 1 + len(HF)
+    assert isinstance(figures.versus(main), go.Figure)
+    parts = pd.read_csv(ledger).groupby("method")
     assert set(parts.groups) == {"autoregressive", *OURS}
     assert ((parts.share.sum() - parts.accounted.first()).abs() < 1e-3).all()
 
 
 def test_a_run_goes_on_where_it_was(ladder, monkeypatch, tmp_path, small, unchecked):
     raced, tuned = [], []
-    race_one, tune = harness.race, whole.tune_contenders
+    race_one, tune = harness.race, whole.tune_lineup
     monkeypatch.setattr(harness, "race", lambda *a, **b: (raced.append(b), race_one(*a, **b))[1])
-    monkeypatch.setattr(whole, "tune_contenders", lambda *a: (tuned.append(a), tune(*a))[1])
+    monkeypatch.setattr(whole, "tune_lineup", lambda *a, **b: (tuned.append(a), tune(*a, **b))[1])
+    monkeypatch.setattr(whole, "SAMPLERS", (GREEDY,))
 
     def run(count: int, **changed) -> list:
-        plan = replace(TINY, edition="int8", prompts=count, **changed)
-        [(timings, _)] = benchmark(ladder, plan, print, tmp_path)
+        plan = replace(TINY, prompts=(count,), hugging=False, **changed)
+        [(timings, *_)] = benchmark({"fast": ladder}, plan, print, tmp_path)
         return [replace(one, margin=0.0) for one in timings]  # NaN is no equal of NaN
 
     first = run(1)
-    assert run(1) == first and (len(raced), len(tuned)) == (1, len(OURS))
-    assert run(2)[: len(first)] == first and (len(raced), len(tuned)) == (2, len(OURS))
-    run(1, tokens=5)  # the negative control: another plan starts anew
-    assert (len(raced), len(tuned)) == (3, 2 * len(OURS))
-    for kept in tmp_path.glob("**/*.json"):  # a power cut
+    assert len(raced[0]["warm_up"].tokens) == TINY.tokens  # a whole development text
+    assert run(1) == first and (len(raced), len(tuned)) == (1, 1)
+    assert run(2)[: len(first)] == first and (len(raced), len(tuned)) == (2, 1)
+    run(1, seed=1)  # the negative control: another plan starts anew
+    assert (len(raced), len(tuned)) == (3, 2)
+    for kept in tmp_path.glob("*/*/*.json"):  # a power cut
         kept.write_bytes(kept.read_bytes()[: kept.stat().st_size // 2])
     assert [one.prompt for one in run(1)] == [one.prompt for one in first]
-    assert (len(raced), len(tuned)) == (4, 3 * len(OURS))
+    assert (len(raced), len(tuned)) == (4, 3)
+
+
+def test_without_top_k_only_plain_decoding_and_the_best_race(ladder, small, unchecked):
+    found = list(benchmark({"reference": ladder}, replace(TINY, hugging=False), print))
+    raced = [{one.method for one in timings} for timings, *_ in found]
+    assert raced[0] == raced[1] == {"autoregressive", *OURS}
+    [best] = raced[2] - {"autoregressive", "tree"}
+    assert best == found[1][1].chosen and found[2][1].best.keys() == raced[2] - {"autoregressive"}
 
 
 def test_llama_cpp_races_where_it_is_there(monkeypatch, tmp_path, capsys):
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("SPECDEC_TARGET_GGUF", "model.gguf")
-    assert llama_cpp(GREEDY) is None and "llama-bench is on no PATH" in capsys.readouterr().out
+    assert llama_cpp(GREEDY) is None and "llama-bench is not on the PATH" in capsys.readouterr().out
     program = tmp_path / "llama-bench"
     program.write_text('#!/bin/sh\necho "[{\\"samples_ns\\": [8000000], \\"told\\": \\"$*\\"}]"\n')
     program.chmod(0o755)
@@ -148,9 +184,10 @@ def test_llama_cpp_races_where_it_is_there(monkeypatch, tmp_path, capsys):
     made = contender.run(PROMPT, 4, 0)
     assert (made.timed_tokens, made.seconds, made.tokens) == (4, 0.008, ())
     target = CachedModel(network(1), "target")
-    asked = Prompt("a", "a", "own", "held-out", "here")
-    [timing] = next(race([contender], [TargetText(asked, PROMPT, (0,) * 4, 0)], target))
+    [timing] = next(race([contender], [TargetText("a", PROMPT, (0,) * 4, 0)], target, warm_up=0))
     assert (timing.tokens, timing.method) == (4, "llama.cpp") and math.isnan(timing.repetition)
     program.write_text("#!/bin/sh\necho no such file >&2; exit 1\n")
     with pytest.raises(ValueError, match=r"llama-bench failed on model\.gguf: no such file"):
         contender.run(PROMPT, 4, 0)
+    monkeypatch.delenv("SPECDEC_TARGET_GGUF")
+    assert llama_cpp(GREEDY) is None and "names no file" in capsys.readouterr().out

@@ -1,5 +1,6 @@
-"""The comparison of a pair of models: what is timed, what its table says in words, the command."""
+"""The comparison of a pair of models: what is timed and kept, and the command."""
 
+import math
 import re
 
 import pandas as pd
@@ -7,15 +8,16 @@ import pytest
 from own_models import gpt2, llama
 
 from specdec_lib.core.chance import Sampler
-from specdec_lib.measure import compare
-from specdec_lib.measure.compare import PLAIN, USUAL, compare_methods, verdict
+from specdec_lib.core.tree import TokenTree
+from specdec_lib.drafts.combined import NoDraft
+from specdec_lib.drafts.trees.growing import ChainDraft
+from specdec_lib.measure.compare import command, compare_methods, method_summary
+from specdec_lib.measure.compare.timing import HUGGING, USUAL, compared_contenders, usual_drafts
+from specdec_lib.measure.compare.verdict import PLAIN
 from specdec_lib.measure.race import harness
-from specdec_lib.measure.race.contenders import AUTOREGRESSIVE
-from specdec_lib.measure.race.families import OURS
-from specdec_lib.measure.race.harness import Timing
-from specdec_lib.measure.race.hugging import GENERATE, HF
-from specdec_lib.measure.race.table import over_plain, ratio_table
-from specdec_lib.workload import Prompt, load_ladder
+from specdec_lib.measure.race.harness import race
+from specdec_lib.workload import Prompt, load_ladder, load_prompts
+from specdec_lib.workload.ladder import neutral
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 TEXTS = ("a", "def f(x):\n    return"), ("b", "class A:\n    def g")
@@ -28,17 +30,75 @@ def own(tmp_path_factory):
     return load_ladder(llama(root / "target", width=64), gpt2(root / "draft", seed=2), device="cpu")
 
 
-def compared(ladder, prompts=PROMPTS, *given, **named) -> pd.DataFrame:
-    return over_plain(compare_methods(ladder, prompts, *given, progress=False, **named))
+def compared(ladder, prompts=PROMPTS, *given, **named):
+    return compare_methods(ladder, prompts, *given, progress=False, **named)
 
 
-@pytest.mark.parametrize("sampler", [Sampler(0), Sampler(1.0, top_k=20)], ids=str)
-def test_every_method_is_compared_and_every_text_is_the_targets_own(own, sampler):
-    table = compared(own, PROMPTS, sampler, max_new_tokens=6).set_index("method")
-    assert {*table.index} == {AUTOREGRESSIVE, *OURS, *HF} == {AUTOREGRESSIVE, *USUAL}
-    assert (table.prompts == 2).all() and (table.wrong == 0).all() and table.margin.isna().all()
-    assert table.tokens.nunique() == 1
-    assert table.tokens_per_round[AUTOREGRESSIVE] == table.ratio[AUTOREGRESSIVE] == 1
+def test_an_own_pair_is_compared_and_every_text_is_the_targets_own(own):
+    rows = compared(own, max_new_tokens=6)
+    assert set(rows.method) == {*usual_drafts(own, Sampler(0)), *HUGGING}
+    assert rows.groupby("method").size().eq(2).all()
+    assert rows.same.all() and rows.margin.isna().all()
+    assert (rows.tokens.groupby(rows.prompt).nunique() == 1).all()
+    told = method_summary(rows).set_index("method")
+    assert told.tokens_per_round[PLAIN] == told.speed_up[PLAIN] == 1
+    assert math.isnan(told.acceptance_rate[PLAIN]) and (told.same == "yes").all()
+
+
+def test_sampled_text_of_hugging_face_is_not_compared_and_ours_is(own):
+    told = method_summary(compared(own, PROMPTS, Sampler(1.0, top_k=20), max_new_tokens=5))
+    wanted = {name: "–" if name in HUGGING else "yes" for name in told.method}
+    assert told.set_index("method").same.to_dict() == wanted
+
+
+def test_the_embedded_ladder_is_tried_with_all_that_there_is(ladder, own):
+    greedy = Sampler(0)
+    assert list(usual_drafts(ladder, greedy)) == list(USUAL)
+    assert set(USUAL) - set(usual_drafts(own, greedy)) == {"tree of 8 fed by n-grams"}
+    assert [one.method for one in compared_contenders(own, {}, greedy)] == list(HUGGING)
+
+
+def test_a_draft_of_ones_own_takes_part_under_a_name_of_its_own(own):
+    mine = {"mine": ChainDraft(own.target, 3)}
+    told = method_summary(compared(own, PROMPTS[:1], own=mine, max_new_tokens=12))
+    told = told.set_index("method")
+    assert told.acceptance_rate["mine"] == 1 and told.tokens_per_round["mine"] > 2
+    with pytest.raises(ValueError, match="a draft of your own needs a name of its own, got plain"):
+        compared(own, own={PLAIN: NoDraft()})
+
+
+def test_kept_rows_are_not_timed_again_and_other_settings_are(own, tmp_path, monkeypatch):
+    once = {"max_new_tokens": 6, "keep": tmp_path}
+    first, raced = compared(own, PROMPTS[:1], **once), []
+
+    def spied(contenders, texts, target, **options):
+        for text in texts:
+            raced.append(text.name)
+            yield from race(contenders, [text], target, **options)
+
+    monkeypatch.setattr(harness, "race", spied)
+    pd.testing.assert_frame_equal(compared(own, PROMPTS[:1], **once), first)
+    assert not raced
+    compared(own, PROMPTS, **once)
+    compared(own, PROMPTS[:1], seed=1, **once)
+    assert raced == ["b", "a"]
+
+
+def test_a_draft_that_learns_gets_warm_on_another_text_than_those_that_are_timed(own):
+    read = []
+
+    class Learner:
+        def propose(self, context, chance):
+            read.append(context.tokens)
+            return TokenTree.rooted(context)
+
+    compared(own, PROMPTS[:1], own={"learner": Learner()}, max_new_tokens=4)
+    warm, timed = (
+        own.encode(one) for one in (load_prompts("chat", "development", 1)[0], PROMPTS[0])
+    )
+    first = [tokens[: len(warm)] == warm for tokens in read]
+    assert first.index(False) > 0 and not any(first[first.index(False) :])
+    assert all(tokens[: len(timed)] == timed for tokens in read[first.index(False) :])
 
 
 def test_generation_configurations_of_ones_own_models_are_put_aside_and_back(own, monkeypatch):
@@ -51,8 +111,13 @@ def test_generation_configurations_of_ones_own_models_are_put_aside_and_back(own
     )
     for model in (target, draft):
         monkeypatch.setattr(model.generation_config, "repetition_penalty", 1.5)
+    with pytest.raises(KeyError), neutral(own):
+        assert target.generation_config.repetition_penalty in (None, 1.0)
+        assert target.generation_config.eos_token_id == 0
+        raise KeyError
+    assert target.generation_config.repetition_penalty == 1.5
     rows = compared(own, PROMPTS[:1], max_new_tokens=6)
-    assert (rows.wrong == 0).all() and seen and 1.5 not in seen
+    assert rows.same.all() and seen and 1.5 not in seen
     assert draft.generation_config.repetition_penalty == 1.5
 
 
@@ -69,55 +134,28 @@ def test_what_cannot_be_compared_is_refused(own, wrong, complaint):
         compared(own, **wrong)
 
 
-def raced(**seconds: float | tuple[float, ...]) -> list[Timing]:
-    """Timings of methods with one number of seconds each, or one per prompt."""
-    return [
-        Timing(method, "", "8", 0.0, 0, str(number), 10, 10, one, 10 if method in PLAIN else 5)
-        for method, given in seconds.items()
-        for number, one in enumerate(given if isinstance(given, tuple) else (given,) * 5)
-    ]
-
-
-def judged(plain, hugging, tree, more: tuple[Timing, ...] = (), **changed) -> str:
-    timings = raced(**{AUTOREGRESSIVE: plain, GENERATE: hugging})
-    trees = [Timing(**vars(one) | changed) for one in raced(tree=tree)]
-    return verdict(ratio_table([*timings, *trees, *more]))
-
-
-@pytest.mark.parametrize(
-    "seconds, more, said",
-    [
-        ((2.0, 3.0, 1.0), {}, "Speculate: tree (8) is 2.00 times as fast as plain decoding."),
-        ((1.0, 3.0, 2.0), {}, "Do not speculate: tree (8) is 0.50 times"),
-        ((4.0, 1.0, 2.0), {}, "0.50 times as fast as plain decoding by Hugging Face"),
-        ((1.0, 3.0, (0.2, 0.2, 0.2, 1.0, 3.0)), {}, "No clear gain"),
-        (((2.0,) * 3, (3.0,) * 3, (1.0,) * 3), {}, "No clear gain"),  # too few prompts
-        ((2.0, 3.0, 1.0), {"repetition": 0.4}, "texts repeat themselves"),
-        # the clock's noise is no gain
-        ((2.0, 3.0, 1.9), {"rounds": 10}, "Do not speculate: hardly a guess was accepted."),
-        ((2.0, 3.0, 1.0), {"margin": 1e-5}, "Speculate: tree"),
-        ((2.0, 3.0, 1.0), {"margin": 0.7, "wrong": True}, "more than rounding: tree."),
-    ],
-)
-def test_the_verdict_is_in_words(seconds, more, said):
-    assert said in judged(*seconds, **more)
-
-
-def test_the_verdict_passes_over_a_text_that_is_not_the_targets():
-    broken = [Timing(**vars(one) | {"wrong": True}) for one in raced(broken=0.1)]
-    assert judged(2.0, 3.0, 1.0, tuple(broken)).startswith("Speculate: tree (8) is 2.00")
-
-
 def test_the_command_compares_two_folders_on_a_file_of_prompts(own, tmp_path, capsys):
     sources = [own.card["models"][name]["source"] for name in ("target", "draft")]
     mine, csv = tmp_path / "mine.jsonl", tmp_path / "new" / "table.csv"
     mine.write_text('{"text": "def f(x):"}\n{"text": "import "}\n{"text": "x = 1\\n"}\n')
     given = ["--target", sources[0], "--draft", sources[1], "--prompts", str(mine)]
     given += ["--csv", str(csv), "--limit", "2", "--max-new-tokens", "5", "--device", "cpu"]
-    with pytest.raises(ValueError, match="prompt sets are chat, code, summary"):
-        compare.main(["--prompts", "poems"])
-    compare.main(given)
+    command.main(given)
     said = capsys.readouterr().out
-    assert "2 prompts of" in said and set(pd.read_csv(csv).method) == {AUTOREGRESSIVE, *USUAL}
+    assert "prompts: 2 of" in said and said.count("yes") == len(pd.read_csv(csv))
     assert not re.search(r"\d–\d", said)  # no interval from two prompts
     assert re.search("Speculate|not speculate|No clear gain", said.strip().splitlines()[-1])
+
+
+@pytest.mark.parametrize(
+    "wrong,complaint",
+    [
+        (["--prompts", "poems"], "prompt sets are chat, code, summary"),
+        (["--limit", "0"], "--limit counts from 1, got 0"),
+        (["--csv", "/tmp"], "--csv names a file that ends in .csv, got /tmp"),
+    ],
+)
+def test_the_command_refuses_what_is_wrong_before_it_loads(wrong, complaint, monkeypatch):
+    monkeypatch.setattr(command, "load_ladder", lambda *_, **__: pytest.fail("loaded"))
+    with pytest.raises(ValueError, match=re.escape(complaint)):
+        command.main([*wrong, "--device", "cpu"])

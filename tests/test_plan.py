@@ -1,79 +1,125 @@
 """Plans: made on development prompts, judged on held-out ones, kept, and written as a setting."""
 
-from types import ModuleType
-
 import pytest
 from tiny import tiny_ladder
 
-from specdec_lib.core.chance import Sampler
+from specdec_lib.core.chance import Chance, Sampler
+from specdec_lib.core.decode import decode
 from specdec_lib.drafts.combined import NoDraft
-from specdec_lib.measure import compare, planning
-from specdec_lib.measure.compare import ADVICE
+from specdec_lib.drafts.planned import SITUATIONS
+from specdec_lib.measure import trials as measuring
 from specdec_lib.measure.planning import PLANNED
 from specdec_lib.measure.race import harness
 from specdec_lib.measure.race.families import OURS
-from specdec_lib.suite import plan as planner
+from specdec_lib.measure.race.harness import Timing
+from specdec_lib.measure.race.table import over_plain, ratio_table
+from specdec_lib.suite.command import main as specdec
 from specdec_lib.suite.hf.settings import import_setting
-from specdec_lib.suite.plan import make_plan
-from specdec_lib.workload import load_prompts
+from specdec_lib.suite.plan import planning
+from specdec_lib.suite.plan.planning import PlanOptions, make_plan
+from specdec_lib.workload import Prompt, load_prompts
 
 pytestmark = pytest.mark.usefixtures("unchecked")
-GREEDY = Sampler(0)
+GREEDY, SMALL = Sampler(0), PlanOptions(tokens=6, settings=1)
 
 
 @pytest.fixture
 def ran(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What really runs: replays by prompt, and races on held-out prompts."""
     found: list[str] = []
+    trials, race = measuring.trial_rows, harness.race
 
-    def watch(module: ModuleType, name: str) -> None:
-        real = getattr(module, name)
-        said = lambda *given, **named: (found.append(name), real(*given, **named))[1]  # noqa: E731
-        monkeypatch.setattr(module, name, said)
+    def counted(*given: object, **named: object) -> object:
+        found.append("warm replay" if named["warm_up"] else "replay")
+        return trials(*given, **named)
 
-    watch(planning, "trial_rows")
-    watch(harness, "race")
+    def raced(*given: object, **named: object) -> object:
+        found.append("warm race" if named["warm_up"] else "race")
+        return race(*given, **named)
+
+    monkeypatch.setattr(measuring, "trial_rows", counted)
+    monkeypatch.setattr(harness, "race", raced)
     return found
+
+
+def prompts(count: int, split: str) -> list[Prompt]:
+    return load_prompts("chat", split, count)
 
 
 def test_a_plan_is_made_on_one_split_judged_on_the_other_and_kept(ladder, tmp_path, ran):
     told: list[str] = []
-    held_out = load_prompts("chat", "held-out", 5)
-    asked = (ladder, GREEDY, load_prompts("chat", "development", 2))
-    small = {"tokens": 6, "settings": 1, "keep": tmp_path}
-    plan = make_plan(*asked, held_out[:4], **small, say=told.append)
+    asked = (ladder, GREEDY, prompts(2, "development"), prompts(4, "held-out"))
+    plan = make_plan(*asked, SMALL, keep=tmp_path, say=told.append)
     assert {*plan.forecasts.method} == {"autoregressive", *OURS, PLANNED}
     assert plan.forecasts.ms_per_token.is_monotonic_increasing and len(told) == 2
     guessing = plan.forecasts[plan.forecasts.method != "autoregressive"]
-    assert [*plan.held_out.method] == ["autoregressive", *guessing.method[:2]]
+    assert [*plan.held_out.method] == ["autoregressive", *guessing.method[:2], planning.FREE[0]]
     assert (plan.held_out.prompts == 4).all() and plan.held_out.ratio[0] == 1
-    # first, rest and policy, on two texts each, and a few tokens before
-    first = ["trial_rows"] * 9 + ["race"] * 4
+    assert plan.margin.tokens >= 1 and {*plan.policy} == {*SITUATIONS}
+    # first, rest and policy, on two texts each
+    first = ["warm replay", "replay"] * 3 + ["warm race"] + ["race"] * 3
     assert ran == first
-    again = make_plan(*asked, held_out[:4], **small)
+    again = make_plan(*asked, SMALL, keep=tmp_path)
     assert ran == first and again.held_out.equals(plan.held_out)
     assert again.forecasts.equals(plan.forecasts)
-    assert make_plan(*asked, held_out, **small).held_out.prompts.eq(5).all()
-    assert ran == [*first, "race"]
-    make_plan(*asked, held_out[:4], **small | {"tokens": 5})  # a control: another plan
+    more = (*asked[:3], prompts(5, "held-out"))
+    assert make_plan(*more, SMALL, keep=tmp_path).held_out.prompts.eq(5).all()
+    assert ran == [*first, "warm race"]  # in a run of its own
+    make_plan(*asked, PlanOptions(tokens=5, settings=1), keep=tmp_path)  # a control: another plan
     assert len(ran) == 2 * len(first) + 1
-    with pytest.raises(ValueError, match=r"2 .* and a held-out one, got 2 and 0"):
-        make_plan(*asked, [], **small)
 
 
-@pytest.mark.parametrize("paying", ["yes", "unclear"])
-def test_the_command_advises_and_writes_a_setting(ladder, tmp_path, monkeypatch, capsys, paying):
+@pytest.mark.parametrize("development, held_out", [(1, 1), (2, 0)])
+def test_too_few_prompts_are_refused_before_anything_runs(ladder, development, held_out):
+    asked = prompts(2, "development")[:development], prompts(1, "held-out")[:held_out]
+    with pytest.raises(ValueError, match=f"2 .* and a held-out one, got {development} and"):
+        make_plan(ladder, GREEDY, *asked, SMALL)
+
+
+def timings(method: str, seconds: list[float], rounds: int) -> list[Timing]:
+    about = method, "", "any", 0.0, 0
+    numbered = enumerate(seconds)
+    return [Timing(*about, f"chat/{number}", 10, 10, one, rounds) for number, one in numbered]
+
+
+@pytest.mark.parametrize(
+    "seconds, rounds, pays",
+    [
+        ([0.5, 0.6, 0.5, 0.4, 0.5], 4, "yes"),
+        ([0.5, 0.6, 0.5], 4, "unclear"),  # too few prompts for an interval
+        ([0.2, 1.7, 0.3, 1.2, 0.9], 4, "unclear"),
+        ([1.2, 1.1, 1.0, 1.3, 1.2], 4, "no"),
+        ([0.5, 0.6, 0.5, 0.4, 0.5], 10, "no"),  # no guess helps, whatever the clock says
+    ],
+)
+def test_the_verdict_follows_from_the_held_out_prompts(seconds, rounds, pays):
+    both = timings("autoregressive", [1.0] * len(seconds), 10) + timings("tree", seconds, rounds)
+    rows = over_plain(ratio_table(both, {}))
+    assert planning._pays(rows.iloc[1]) == pays
+    assert rows.ratio[1] == pytest.approx(len(seconds) / sum(seconds))
+
+
+@pytest.mark.parametrize("pays", ["yes", "unclear"])
+def test_the_command_advises_and_writes_a_setting(ladder, tmp_path, monkeypatch, capsys, pays):
     monkeypatch.setenv("SPECDEC_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(compare, "load_ladder", lambda *_, **__: tiny_ladder())
-    monkeypatch.setattr(planner, "pays", lambda best: paying)
+    monkeypatch.setattr(planning, "load_ladder", lambda *_, **__: tiny_ladder())
+    monkeypatch.setattr(planning, "_pays", lambda best: pays)
     place = tmp_path / "new.json"
     line = ["--limit", "2", "--settings", "1", "--max-new-tokens", "4", "--json", str(place)]
-    planner.main(line)
+    planning.main(line)
     said = capsys.readouterr().out
-    assert f"\n{ADVICE[paying]}: on 2 held-out prompts " in said
-    assert "\nRunner-up: " in said
+    assert f"\n{planning.ADVICE[pays]}: on 2 held-out prompts " in said
+    assert "\nRunner-up: " in said and "\nWithout a draft model: copies and recycled" in said
     setting = import_setting(place.read_text(), ladder)
-    assert isinstance(setting.draft, NoDraft) == (paying != "yes")
-    monkeypatch.setattr(compare, "load_ladder", lambda *_, **__: pytest.fail("loaded"))
+    assert isinstance(setting.draft, NoDraft) == (pays != "yes")
+    made = decode(ladder.target, setting.draft, (5, 7), Chance(0), max_new_tokens=5)
+    plain = decode(ladder.target, NoDraft(), (5, 7), Chance(0), max_new_tokens=5)
+    assert made.tokens == plain.tokens
+    with pytest.raises(SystemExit) as stopped:
+        specdec(["hf", str(place)])
+    assert not stopped.value.code and "vllm" in capsys.readouterr().out.lower()
+
+
+def test_a_place_that_cannot_be_written_to_is_refused_before_models_are_loaded():
     with pytest.raises(ValueError, match="full"):
-        planner.main(["--json", "/dev/full"])
+        planning.main(["--json", "/dev/full"])

@@ -13,7 +13,8 @@ import pytest
 from specdec_lib.core.files import replace_marked
 from specdec_lib.measure.intervals import bootstrap
 from specdec_lib.measure.race.families import OURS
-from specdec_lib.measure.race.table import MARKS, shown_races, speeds, stored_race
+from specdec_lib.measure.race.readme import MARKS, shown_races, speeds
+from specdec_lib.measure.race.table import stored_race
 from specdec_lib.measure.scorecard.claims import VERDICTS
 from specdec_lib.measure.sweep import stacks
 from specdec_lib.measure.sweep.command import ALL, markdown, summarise_domains

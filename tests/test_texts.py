@@ -14,7 +14,7 @@ from specdec_lib.drafts.trees.growing import TreeDraft
 from specdec_lib.measure import texts as texts_module
 from specdec_lib.measure.sweep.grid import Setting, generations
 from specdec_lib.measure.sweep.running import sweep
-from specdec_lib.measure.texts import Texts, known_texts, text_file
+from specdec_lib.measure.texts import Texts, known_texts, text_file, write_texts
 from specdec_lib.models.students import assemble, read_about
 from specdec_lib.workload import Ladder, Prompt, seeds
 
@@ -30,19 +30,18 @@ def plain(ladder: Ladder, prompts: Sequence[Prompt], sampler: Sampler, seed: int
 
 
 @pytest.mark.parametrize("sampler", [Sampler(0), Sampler(1.0), Sampler(0.8, top_k=9)], ids=str)
-def test_texts_are_those_of_plain_decoding(ladder, prompts, sampler, unchecked, monkeypatch):
+def test_texts_are_those_of_plain_decoding(ladder, prompts, sampler, unchecked):
     """Seven prompts of several lengths on three sequences; some texts end at a stop token."""
-    monkeypatch.setattr(texts_module, "SEQUENCES", 3)
     asked = prompts[:7]
     often = plain(ladder, asked[2:3], sampler)[0][9]
     stopping = replace(ladder, stop_tokens=(often, plain(ladder, asked[5:6], sampler)[0][4]))
     wanted = plain(stopping, asked, sampler)
-    write = partial(Texts.written, stopping, asked, sampler, max_new_tokens=LENGTH)
-    assert [*write().tokens.values()] == wanted
+    run = {"max_new_tokens": LENGTH, "sequences": 3}
+    assert write_texts(stopping, asked, sampler, **run) == wanted
     lengths = [len(text) for text in wanted]
     assert min(lengths) <= 5 < max(lengths) and lengths[2] <= 10
     assert all(one[-1] in stopping.stop_tokens for one in wanted if len(one) < LENGTH)
-    other = [*write(seed=1).tokens.values()]
+    other = write_texts(stopping, asked, sampler, seed=1, **run)
     assert (other == wanted) == (sampler.temperature == 0)  # the control
     assert other == plain(stopping, asked, sampler, seed=1)
 
@@ -53,7 +52,8 @@ def test_texts_come_back_from_their_file_and_only_for_their_prompts(ladder, prom
     made.save(tmp_path / "new" / "texts.safetensors")
     again = Texts.load(tmp_path / "new" / "texts.safetensors")
     assert again == made != Texts.written(ladder, asked, sampler, max_new_tokens=6)
-    assert [again.of(one) for one in asked] == [*made.tokens.values()]
+    fresh = write_texts(ladder, asked, sampler, seed=1, max_new_tokens=6)
+    assert [again.of(one) for one in asked] == fresh
     for other in (prompts[3], replace(asked[0], text="another")):
         with pytest.raises(ValueError, match="no text of the prompt"):
             again.of(other)

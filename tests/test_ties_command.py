@@ -3,8 +3,8 @@
 import pytest
 from tiny import tiny_ladder
 
-from specdec_lib.measure import compare as comparing
 from specdec_lib.measure import show_ties
+from specdec_lib.measure.compare import command as comparing
 
 FEW = ["--device", "cpu", "--dtype", "float32", "--limit", "1", "--max-new-tokens", "6"]
 

@@ -22,7 +22,7 @@ OPTIONS: dict[str, tuple[type, str]] = {
     "--csv": (Path, "where the table is written"),
     "--out": (Path, "the folder that is written to"),
 }
-FROM_ZERO = ("seed",)  # whole numbers that may be 0; all others count from 1
+FROM_ZERO = ("seed", "others")  # whole numbers that may be 0; all others count from 1
 FOLDERS = ("out", "keep", "cache", "export")  # options that name a folder to write to
 
 

@@ -26,7 +26,8 @@ AFTER_THE_END = -1  # no token: whatever is guessed after a stop token is not lo
 class OwnText:
     """A recorded text that takes the target's place in `decode` and computes nothing.
 
-    tokens    a text that is shorter than `limit` ends with a stop token
+    tokens    as `decode` with `NoDraft` emits them; a text that is shorter than `limit` ends with a
+              stop token
     limit     the `max_new_tokens` of the generation that is replayed
     """
 
@@ -76,7 +77,7 @@ class _KnownChoices(Chance):
 def own_text(
     target: LanguageModel, prompt: Prefix, chance: Chance, *, max_new_tokens: int
 ) -> OwnText:
-    """The target's text after a prompt, past any stop token."""
+    """The target's text after a prompt, past any stop token.  Raises ValueError like `decode`."""
     written = decode(target, NoDraft(), prompt, chance, max_new_tokens=max_new_tokens)
     return OwnText.of(target, prompt, written.tokens, len(written.tokens))
 
@@ -85,8 +86,11 @@ def replay_draft(
     text: OwnText, draft: Draft, chance: Chance, *, stop_tokens: Sequence[int] = ()
 ) -> Generation:
     """The generation that `decode` would give with this draft and `look_up`; the target's passes
-    are not in its usage, and take no time.  Raises ValueError if a text ends before its limit and
-    not with a stop token, or a draft learns.
+    are not in its usage, and take no time.
+
+    chance    that of the text
+
+    Raises ValueError if a text ends before its limit and not with a stop token, or a draft learns.
     """
     if len(text.tokens) < text.limit and text.tokens[-1] not in stop_tokens:
         ends = f"a text of {len(text.tokens)} tokens ends before its limit of {text.limit}"

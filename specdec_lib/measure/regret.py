@@ -2,11 +2,12 @@
 and the planned draft beside each of them, in data/measured/regret.csv.
 
 Settings are chosen on development prompts (the plan), or on one half of the held-out prompts (the
-best), and compared on the other half, counted and priced as `specdec plan` does.
+best), and compared on the other half. Tokens and passes are counted along the target's own text;
+passes are priced as notebook 05 measured them on this machine, and the rest as the clock says.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 
@@ -18,82 +19,140 @@ from transformers import LlamaForCausalLM
 from specdec_lib.core.chance import Sampler
 from specdec_lib.core.commandline import Parser, write_csv
 from specdec_lib.core.files import DATA, cache_folder
-from specdec_lib.measure import planning
 from specdec_lib.measure.latency import machine_name
-from specdec_lib.measure.planning import PLANNED, SETTING, forecasts
-from specdec_lib.measure.race.benchmark import SAMPLERS
+from specdec_lib.measure.latency.passes import pass_tables
+from specdec_lib.measure.planning import PLANNED, POLICY, forecasts, plan_settings, with_policy
 from specdec_lib.measure.race.families import with_int8_drafts
-from specdec_lib.measure.race.harness import target_texts
+from specdec_lib.measure.race.harness import TargetText
 from specdec_lib.measure.sweep.identity import fingerprint
 from specdec_lib.measure.sweep.ratios import sampling_of
+from specdec_lib.measure.texts import Texts, known_texts
+from specdec_lib.measure.trials import Text, try_settings
 from specdec_lib.models.cached.model import CachedModel
 from specdec_lib.models.loading import fast_model
-from specdec_lib.workload import DOMAINS, Ladder, Prompt, load_ladder, load_prompts
+from specdec_lib.theory import PassTable
+from specdec_lib.workload import DOMAINS, Ladder, load_ladder, load_prompts, seeds
 
 PLACE = DATA / "measured" / "regret.csv"
-CASE = ["pair", "sampling", "domain"]
+SAMPLERS = (Sampler(0), Sampler(1.0, top_k=50))
 SPEED_UP = ("speed_up", "speed_up_low", "speed_up_high")
+TOKENS, SETTINGS = 64, 5
 BEST = "best fixed, in hindsight"
+SWAPPED = {"": "", "_low": "_high", "_high": "_low"}
 COLUMNS = """pair sampling domain method setting prompts tokens_per_round forecast ms_per_token
     first second speed_up speed_up_low speed_up_high slower slower_low slower_high""".split()
 
 
-def pairs() -> Iterator[tuple[str, Ladder, Sequence[Sampler], Sequence[str], int]]:
-    """Name, models, samplers, domains and tokens per text: the embedded ladder; its middle model as
-    a target of its own; and random weights, where every token is a round (but greedily it repeats).
+@dataclass(frozen=True)
+class PlannedPair:
+    """A pair of models that plans are made for, under which samplers, on which domains, and on so
+    many tokens of each text.
+    """
+
+    name: str
+    ladder: Ladder
+    samplers: tuple[Sampler, ...] = SAMPLERS
+    domains: tuple[str, ...] = DOMAINS
+    tokens: int = TOKENS
+
+
+def pairs() -> Iterator[PlannedPair]:
+    """The embedded ladder; its middle model as a target of its own, with the draft; and both
+    with random weights, where every token is a round (greedily such a model repeats itself).
     """
     exact = load_ladder(device="cpu", runtime="fast")
-    yield "SmolLM2-135M and its drafts", with_int8_drafts(exact), SAMPLERS, DOMAINS, 64
+    yield PlannedPair("SmolLM2-135M and its drafts", with_int8_drafts(exact))
     small = replace(exact, target=exact.middle, middle=None, katz=None)
-    yield "4 layers and 1", with_int8_drafts(small), SAMPLERS, DOMAINS[:2], 64
+    yield PlannedPair("4 layers and 1", with_int8_drafts(small), domains=DOMAINS[:2])
     torch.manual_seed(0)
-    target, draft = (
+    drawn = [
         fast_model(CachedModel(LlamaForCausalLM(one.model.config).eval(), one.name))
         for one in (small.target, small.draft)
-    )
-    nothing = with_int8_drafts(replace(small, target=target, draft=draft))
-    yield "random weights", nothing, SAMPLERS[1:], DOMAINS[:1], 12
+    ]
+    nothing = replace(small, target=drawn[0], draft=drawn[1])
+    yield PlannedPair("random weights", with_int8_drafts(nothing), SAMPLERS[1:], DOMAINS[:1], 12)
+
+
+def stored_passes(machine: str, target: str) -> dict[str, PassTable]:
+    """The seconds of the fast target's `score`, and of the int8 drafts' passes, on a machine.
+
+    target    the name of the model that verifies
+
+    Raises ValueError if none are stored.
+    """
+    place = DATA / "measured" / f"latency_{machine}.csv"
+    if not place.is_file():
+        raise ValueError(f"{place} is missing; notebook 05 at full size measures it")
+    table = pd.read_csv(place)
+    return pass_tables(table, "int8") | {
+        target: pass_tables(table, "fast", column="seconds")[target]
+    }
+
+
+def texts_of(
+    pair: PlannedPair, sampler: Sampler, domain: str, split: str, limit: int
+) -> list[Text]:
+    """The first so many prompts of a domain, and what the target writes after each: stored texts
+    where there are some, else written now.
+    """
+    ladder, prompts = pair.ladder, load_prompts(domain, split, limit)
+    known = known_texts((sampler,), prompts=prompts) if ladder.target.name == "target" else ()
+    options = {"max_new_tokens": pair.tokens}
+    texts = known[0] if known else Texts.written(ladder, prompts, sampler, **options)
+    return [
+        (one, TargetText(one.name, ladder.encode(one), texts.of(one)[: pair.tokens], seed))
+        for one, seed in zip(prompts, seeds(prompts, 0), strict=True)
+    ]
 
 
 def regret_rows(
     ladder: Ladder,
     sampler: Sampler,
-    development: Sequence[Prompt],
-    held_out: Sequence[Prompt],
+    texts: Mapping[str, Sequence[Text]],
+    passes: Mapping[str, PassTable],
     *,
-    tokens: int,
-    keep: Path,
-    most: int = 5,
+    most: int = SETTINGS,
+    keep: Path | None = None,
 ) -> pd.DataFrame:
     """A row per setting and for the planned draft: method, setting, forecast (milliseconds per
     token on the development prompts), ms_per_token, tokens_per_round on the held-out ones, first
     and second (milliseconds on each half of these), speed_up over plain decoding, and slower: its
     time ÷ that of the planned draft; both with intervals over prompts.
+
+    texts    of "development" and "held-out" prompts
     """
-    if len(held_out) < 2:
-        raise ValueError(f"regret needs 2 held-out prompts, got {len(held_out)}")
-    limits, asked = {"tokens": tokens, "seed": 0}, {"most": most, "keep": keep}
-    plan = planning.plan_settings(ladder, sampler, development, limits, **asked)
-    texts = [*target_texts(ladder, held_out, sampler, **limits)]
-    found = planning.try_settings(ladder, sampler, texts, plan.drafts, plan.passes, keep)
-    table = forecasts(found).set_index(SETTING)
-    table["forecast"] = forecasts(plan.trials).set_index(SETTING).ms_per_token
-    for place, half in enumerate(("first", "second")):
-        own = found[found.prompt.isin([prompt.name for prompt in held_out[place::2]])]
-        table[half] = forecasts(own).set_index(SETTING).ms_per_token
-    slower = 1 / forecasts(found, beside=PLANNED).set_index(SETTING)[[*SPEED_UP]]
-    table[["slower", "slower_high", "slower_low"]] = slower
+    if len(texts["held-out"]) < 2:
+        raise ValueError(f"regret needs 2 held-out prompts, got {len(texts['held-out'])}")
+    asked = {"most": most, "keep": keep and keep / "development"}
+    fixed = plan_settings(ladder, sampler, texts["development"], passes, **asked)
+    _, tried = with_policy(ladder, sampler, texts["development"], fixed)
+    foreseen, prices = forecasts(tried.trials, tried.prices), tried.prices
+    found = [
+        try_settings(ladder, sampler, texts["held-out"], own, keep and keep / "held-out")
+        for own in (fixed.drafts, {POLICY: tried.drafts[POLICY]})
+    ]
+    found = pd.concat(found, ignore_index=True)
+    keys, names = ["method", "setting"], [prompt.name for prompt, _ in texts["held-out"]]
+    table = forecasts(found, prices).set_index(keys)
+    table["forecast"] = foreseen.set_index(keys).ms_per_token
+    for half, place in {"first": 0, "second": 1}.items():
+        part = forecasts(found[found.prompt.isin(names[place::2])], prices)
+        table[half] = part.set_index(keys).ms_per_token
+    beside = forecasts(found, prices, beside=PLANNED).set_index(keys)
+    for name in ("", "_low", "_high"):
+        table[f"slower{name}"] = 1 / beside[f"speed_up{SWAPPED[name]}"]
     return table.reset_index()
 
 
 def summarise_regret(table: pd.DataFrame) -> pd.DataFrame:
-    """Per pair, sampler and domain three rows: the plan (whatever has the best forecast), the
-    planned draft, and the fixed setting that was best in hindsight, with the number of settings
-    that were tried, and regret: the time on one half of the held-out prompts ÷ that of the setting
-    that was best on the other half, less 1, the mean of both ways.
+    """Per pair, sampler and domain three rows: the plan (the setting, or the planned draft, with
+    the best forecast), the planned draft, and the fixed setting that was best in hindsight, with
+    milliseconds per token, the speed-up over plain decoding, the number of settings that were
+    tried, and regret: the time on one half of the held-out prompts ÷ that of the setting that was
+    best on the other half, less 1, the mean of both ways.
     """
     rows = []
-    for key, own in table.groupby(CASE, sort=False):
+    for key, own in table.groupby(["pair", "sampling", "domain"], sort=False):
         fixed = own[own.method != PLANNED]
         first, second = (fixed.loc[fixed[half].idxmin()] for half in ("first", "second"))
         choices = {
@@ -103,7 +162,7 @@ def summarise_regret(table: pd.DataFrame) -> pd.DataFrame:
         }
         for name, one in choices.items():
             regret = (one.second / first.second + one["first"] / second["first"]) / 2 - 1
-            row = dict(zip(CASE, key, strict=True)) | {"choice": name}
+            row = dict(zip(("pair", "sampling", "domain"), key, strict=True)) | {"choice": name}
             row |= {"setting": f"{one.method}: {one.setting}", "settings": len(fixed)}
             row |= {column: one[column] for column in ("prompts", "ms_per_token", *SPEED_UP)}
             rows.append(row | {"regret": regret})
@@ -117,15 +176,15 @@ def main(arguments: list[str] | None = None) -> None:
     given = parser.parse_args(arguments)
     torch.set_num_threads(1)
     rows = []
-    for name, ladder, samplers, domains, tokens in pairs():
-        for sampler, domain in tqdm([*product(samplers, domains)], name):
-            same = (machine_name(), sampler, domain, given.limit, tokens, ladder)
+    for pair in pairs():
+        ladder, passes = pair.ladder, stored_passes(machine_name(), pair.ladder.target.name)
+        for sampler, domain in tqdm([*product(pair.samplers, pair.domains)], pair.name):
+            same = (machine_name(), sampler, domain, given.limit, pair.tokens, ladder)
             keep = cache_folder() / "regret" / fingerprint(*same)
-            development, held_out = (
-                load_prompts(domain, split, given.limit) for split in ("development", "held-out")
-            )
-            own = regret_rows(ladder, sampler, development, held_out, tokens=tokens, keep=keep)
-            sampling = sampling_of(sampler.temperature, sampler.top_k)
-            rows.append(own.assign(pair=name, sampling=sampling, domain=domain))
+            splits = ("development", "held-out")
+            texts = {one: texts_of(pair, sampler, domain, one, given.limit) for one in splits}
+            own = regret_rows(ladder, sampler, texts, passes, keep=keep)
+            sampling = sampling_of(sampler.temperature, sampler.top_k, sampler.top_p)
+            rows.append(own.assign(pair=pair.name, sampling=sampling, domain=domain))
             tqdm.write(summarise_regret(rows[-1]).round(3).to_string(index=False))
     write_csv(pd.concat(rows)[COLUMNS], PLACE, 6)

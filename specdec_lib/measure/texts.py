@@ -1,5 +1,4 @@
-"""`specdec measure texts`: what the target writes after every stored prompt, once per sampler, into
-data/measured/texts, as ids.
+"""The target's own texts, written once per prompt and sampler, many at a time, and kept as ids.
 
 Under `look_up` a text does not depend on the draft: every method is counted by replay along it.
 """
@@ -17,15 +16,13 @@ from safetensors.torch import save
 from tqdm.auto import tqdm
 
 from specdec_lib.core.chance import Chance, Sampler
-from specdec_lib.core.commandline import Parser
 from specdec_lib.core.files import DATA, tensor_file, write_whole
 from specdec_lib.models.batched import BatchedPasses
-from specdec_lib.workload import DOMAINS, WHOLE, Ladder, Prompt, load_ladder, load_prompts, seeds
+from specdec_lib.workload import DOMAINS, Ladder, Prompt, load_prompts, seeds
 
 TEXTS = DATA / "measured" / "texts"
 SAMPLERS = (Sampler(0), Sampler(1.0), Sampler(1.0, top_k=50))  # of the stored texts
 SEQUENCES = 64
-LENGTH = 256  # new tokens of a text, at most
 
 
 def text_file(sampler: Sampler, folder: Path = TEXTS) -> Path:
@@ -58,21 +55,14 @@ class Texts:
         sampler: Sampler,
         *,
         seed: int = 0,
-        max_new_tokens: int = LENGTH,
+        max_new_tokens: int = 256,
     ) -> "Texts":
-        """The texts, written now: those of plain decoding in float32 but for near-ties, as sums
-        are in another order here.
-        """
-        texts = [
-            _Text(list(given), Chance(own, sampler), len(given), len(given) + max_new_tokens)
-            for given, own in zip(map(ladder.encode, prompts), seeds(prompts, seed), strict=True)
-        ]
-        _write(ladder, texts)
-        digests = {prompt.name: _digest(prompt) for prompt in prompts}
-        found = (tuple(one.tokens[one.begun :]) for one in texts)
-        tokens = dict(zip(digests, found, strict=True))
+        """The texts, written now by `write_texts`: minutes for some hundred prompts."""
+        limits = {"seed": seed, "max_new_tokens": max_new_tokens}
+        found, digests = write_texts(ladder, prompts, sampler, **limits), _digests(prompts)
+        tokens = {prompt.name: text for prompt, text in zip(prompts, found, strict=True)}
         name = ladder.card.get("target", "")
-        return cls(name, sampler, seed, max_new_tokens, digests, tokens)
+        return cls(name, sampler, **limits, prompts=digests, tokens=tokens)
 
     @classmethod
     def load(cls, path: Path) -> "Texts":
@@ -106,7 +96,7 @@ class Texts:
 
     def holds(self, prompt: Prompt) -> bool:
         """Whether there is a text of this prompt."""
-        return self.prompts.get(prompt.name) == _digest(prompt)
+        return _digests([prompt]).items() <= self.prompts.items()
 
     def of(self, prompt: Prompt) -> tuple[int, ...]:
         """The text after a prompt; raises ValueError if there is none of this name and content."""
@@ -144,34 +134,53 @@ def every_domain(split: str, limit: int | None = None) -> list[Prompt]:
     return [one for domain in DOMAINS for one in load_prompts(domain, split, limit)]
 
 
-def _digest(prompt: Prompt) -> str:
-    return hashlib.sha256(prompt.text.encode()).hexdigest()
+def _digests(prompts: Sequence[Prompt]) -> dict[str, str]:
+    return {one.name: hashlib.sha256(one.text.encode()).hexdigest() for one in prompts}
 
 
 @dataclass
 class _Text:
-    """A text being written: `begun` tokens of the prompt, then the target's; `fed` are read."""
+    """A text that is being written: the prompt's tokens, then the target's; `fed` of them read."""
 
+    number: int
     tokens: list[int]
     chance: Chance
-    begun: int
     end: int
     fed: int = 0
 
 
-def _write(ladder: Ladder, texts: Sequence[_Text]) -> None:
-    """Write the texts to their ends, `SEQUENCES` at a time."""
-    waiting, rows = deque(texts), min(SEQUENCES, len(texts))
+def write_texts(
+    ladder: Ladder,
+    prompts: Sequence[Prompt],
+    sampler: Sampler,
+    *,
+    seed: int = 0,
+    max_new_tokens: int = 256,
+    sequences: int = SEQUENCES,
+) -> list[tuple[int, ...]]:
+    """What the target writes after each prompt in float32, a stop token included.
+
+    These are the tokens of plain decoding but for near-ties: sums are in another order here.
+    """
+    given = [ladder.encode(prompt) for prompt in prompts]
+    waiting = deque(
+        _Text(number, list(tokens), Chance(one, sampler), len(tokens) + max_new_tokens)
+        for number, (tokens, one) in enumerate(zip(given, seeds(prompts, seed), strict=True))
+    )
+    found: list[tuple[int, ...]] = [()] * len(prompts)
+    rows = min(sequences, len(prompts))
     active = {row: waiting.popleft() for row in range(rows)}
-    positions = max(one.end for one in texts)
+    positions = max(map(len, given)) + max_new_tokens
     passes = BatchedPasses(ladder.target.model, rows, positions, dtype=torch.float32)
-    with tqdm(total=len(texts), desc="texts", mininterval=5) as bar:
+    with tqdm(total=len(prompts), desc=f"texts at T={sampler.temperature:g}", mininterval=5) as bar:
         while active:
             for row in _advance(active, passes, rows, ladder.stop_tokens):
-                del active[row]
+                done = active.pop(row)
+                found[done.number] = tuple(done.tokens[len(given[done.number]) :])
                 bar.update()
                 if waiting:
                     active[row] = waiting.popleft()
+    return found
 
 
 def _advance(
@@ -189,15 +198,3 @@ def _advance(
             if one.tokens[-1] in stop_tokens or len(one.tokens) == one.end:
                 ended.append(row)
     return ended
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command; a sampler's file that is there is not written again."""
-    places = {sampler: text_file(sampler) for sampler in SAMPLERS}
-    parser = Parser("measure texts", __doc__.partition(": ")[2], writes=[*places.values()])
-    parser.parse_args(arguments)
-    torch.set_num_threads(1)
-    for sampler, place in places.items():
-        if not place.is_file():
-            Texts.written(load_ladder(device="cpu"), every_domain(WHOLE), sampler).save(place)
-    print(f"all texts are in {TEXTS}; delete a file to write it anew")

@@ -1,4 +1,7 @@
-"""What races: a method that continues a prompt, and is timed without the reading of it."""
+"""What races: a method that continues a prompt and returns its tokens and seconds.
+
+Reading the prompt is left out of every time.
+"""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -17,25 +20,30 @@ AUTOREGRESSIVE = "autoregressive"
 class Continuation:
     """What a contender made of one prompt.
 
-    tokens          none where the program does not tell them
-    timed_tokens    those that were emitted within `seconds`
-    passes          forward passes by model; empty where they are not counted
+    timed_tokens        of all tokens, those that were emitted within `seconds`
+    rounds              passes of the target
+    accepted, tried     as of rounds; 0 where they are not counted
+    passes              forward passes by model; empty where they are not counted
     """
 
     tokens: tuple[int, ...]
     timed_tokens: int
     seconds: float
     rounds: int
+    accepted: int = 0
+    tried: int = 0
     passes: Mapping[str, int] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Contender:
     """A decoding method to benchmark.
 
+    method     its kind, such as "chain" or "hf_generate"
+    setting    what was chosen within the method, in words
     run        from a prompt, a number of new tokens and a seed to exactly so many tokens
     exact      its tokens must be the target's own for the seed, but for rounding
-    draft      what our loop decodes with; None where another program does
+    told       it tells its tokens
     """
 
     method: str
@@ -44,7 +52,7 @@ class Contender:
     sampler: Sampler
     run: Callable[[tuple[int, ...], int, int], Continuation]
     exact: bool = True
-    draft: Draft | None = None
+    told: bool = True
 
     @property
     def name(self) -> str:
@@ -69,9 +77,10 @@ def ours(
         tokens = tuple(token for one in done for token in one.emitted)
         used = [one.usage for one in done]
         passes = {name: sum(one[name].passes for one in used if name in one) for name in used[0]}
-        return Continuation(tokens, len(tokens), seconds, len(done), passes)
+        accepted, tried = sum(one.accepted for one in done), sum(one.tried for one in done)
+        return Continuation(tokens, len(tokens), seconds, len(done), accepted, tried, passes)
 
-    return Contender(method, runtime, setting, sampler, run, draft=draft)
+    return Contender(method, runtime, setting, sampler, run)
 
 
 def time_rounds(

@@ -33,24 +33,30 @@ FLOORS = (0.0, 0.05, 0.15)
 CHAINS = ((1, 0.0), (2, 0.0), (3, 0.0), (4, 0.0), (6, 0.1), (8, 0.3))  # length and floor
 SIZES = ((1, 4, 4), (1, 8, 4), (2, 4, 4), (1, 0, 4), (2, 0, 8), (3, 4, 4), (1, 12, 8))
 MATRICES = tuple(((to_target, copies), (0, reviewed)) for to_target, copies, reviewed in SIZES)
-DEEPER = (((1, 1, 4), (0, 1, 4), (0, 0, 4)), ((1, 0, 4), (0, 1, 4), (0, 0, 4)))
+DEEPER = (
+    ((1, 1, 4), (0, 1, 4), (0, 0, 4)),
+    ((1, 0, 4), (0, 1, 4), (0, 0, 4)),
+    ((2, 0, 8), (0, 2, 4), (0, 0, 4)),
+)
 
 
 def with_int8_drafts(ladder: Ladder) -> Ladder:
     """The same ladder with quicker drafts, in the int8 edition where the runtime knows it."""
-    exact = {
-        name: fast_model(model, edition="int8")
-        for name, model in _guessers(ladder).items()
-        if isinstance(model, FastModel) and model.edition == "exact"
-    }
-    return replace(ladder, **exact)
+    found = {}
+    for name, model in {"middle": ladder.middle, "draft": ladder.draft}.items():
+        if isinstance(model, FastModel) and model.edition == "exact":
+            found[name] = fast_model(model, edition="int8")
+    return replace(ladder, **found)
 
 
 def drafts(
     ladder: Ladder, sampler: Sampler, method: str, built_on: Sequence[str] = ()
 ) -> Mapping[str, Draft]:
-    """The grid of one method by setting; "autoregressive" is a grid of one. Staged drafts and tails
-    are built on the trees of these names, or on all.  Raises ValueError for another method.
+    """The grid of one method by setting; "autoregressive" is a grid of one.
+
+    built_on    names of trees that staged drafts and tails are built on; without any, all are
+
+    Raises ValueError for another method.
     """
     if method == AUTOREGRESSIVE:
         return {TOKEN_BY_TOKEN: NoDraft()}
@@ -76,18 +82,19 @@ def trees(ladder: Ladder, sampler: Sampler) -> dict[str, TreeDraft]:
 
 def _ngrams(ladder: Ladder, sampler: Sampler) -> Drafts:
     """No network but the target: copies of the text so far, the n-gram table, both in one tree."""
-    found: dict[str, Draft] = {f"Max-Gram, {n} tokens": MaxGram(None, n) for n in (2, 4, 8, 16)}
-    for length in (4, 8):
-        name = f"Max-Gram, {length} tokens after 2 or more"
-        found[name] = MaxGram(None, length, least=2)
+    found: dict[str, Draft] = {
+        f"Max-Gram, {length} tokens{after}": MaxGram(None, length, least=least)
+        for lengths, after, least in (((2, 4, 8, 16), "", 1), ((4, 8), " after 2 or more", 2))
+        for length in lengths
+    }
     if ladder.katz is None:
         return found
-    sizes = (2, 4, 8)
-    tables = {n: scout(ladder, sampler, obeyed="target", budget=n, depth=4) for n in sizes}
-    found |= {f"n-gram tree of {size}": table for size, table in tables.items()}
+    for size in (2, 4, 8):
+        name = f"n-gram tree of {size}"
+        found[name] = scout(ladder, sampler, obeyed="target", budget=size, depth=4)
     for size, length in ((2, 4), (4, 4), (4, 8)):
-        both = MergedDraft((MaxGram(None, length, least=2), tables[size]))
-        found[f"n-gram tree of {size} and Max-Gram, {length} tokens"] = both
+        both = (MaxGram(None, length, least=2), found[f"n-gram tree of {size}"])
+        found[f"n-gram tree of {size} and Max-Gram, {length} tokens"] = MergedDraft(both)
     return found
 
 
@@ -115,25 +122,26 @@ def _staged(ladder: Ladder, sampler: Sampler, best: Mapping[str, TreeDraft]) -> 
 
 def _scouts(ladder: Ladder, sampler: Sampler) -> dict[str, Draft]:
     copies = MaxGram(None, 4, least=2)
-    found: dict[str, Draft] = {"Max-Gram scout": copies}
-    if ladder.katz is not None:
-        for size in (1, 2, 4):
-            found[f"n-gram scout of {size}"] = scout(ladder, sampler, budget=size, depth=5)
-        both = MergedDraft((copies, found["n-gram scout of 2"]))
-        found["n-gram scout of 2 and copies"] = both
-    return found
+    if ladder.katz is None:
+        return {"Max-Gram scout": copies}
+    tables = {size: scout(ladder, sampler, budget=size, depth=5) for size in (1, 2, 4)}
+    return {
+        "Max-Gram scout": copies,
+        **{f"n-gram scout of {size}": table for size, table in tables.items()},
+        "n-gram scout of 2 and copies": MergedDraft((copies, tables[2])),
+    }
 
 
 def _staged_chains(ladder: Ladder, sampler: Sampler) -> Drafts:
     """The paper's second stage taken literally: a chain that a model decodes speculatively."""
-    found: dict[str, Draft] = {}
-    for name, model in _guessers(ladder).items():
-        match = ladder.match(name, sampler)
-        for length, (guide, its) in product((2, 3, 4, 6), _scouts(ladder, sampler).items()):
-            found[f"{name}, {length} tokens; {guide}"] = StagedChain(
-                model, its, length, match=match
-            )
-    return found
+    return {
+        f"{name}, {length} tokens; {guide}": StagedChain(
+            model, its, length, match=ladder.match(name, sampler)
+        )
+        for (name, model), length, (guide, its) in product(
+            _guessers(ladder).items(), (2, 3, 4, 6), _scouts(ladder, sampler).items()
+        )
+    }
 
 
 def _cascades(ladder: Ladder, sampler: Sampler, *, width: int = 1) -> Drafts:
@@ -164,7 +172,8 @@ def _copies_first(ladder: Ladder, sampler: Sampler, best: Mapping[str, TreeDraft
 
 
 def _guessers(ladder: Ladder) -> dict[str, CachedModel | FastModel]:
-    return {model.name: model for model in reversed(ladder.models[1:])}
+    found = {"draft": ladder.draft, "middle": ladder.middle}
+    return {name: model for name, model in found.items() if model is not None}
 
 
 def _above(floor: float) -> str:

@@ -4,8 +4,8 @@ machine for a while slows all of them.
 
 import math
 import random
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -16,8 +16,8 @@ from specdec_lib.core.decode import decode
 from specdec_lib.core.protocols import Draft, LanguageModel
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.measure.race.contenders import Contender, Continuation, ours
-from specdec_lib.measure.sweep.kept import Kept, Row
-from specdec_lib.measure.sweep.repetition import repetition
+from specdec_lib.measure.sweep.kept import Kept
+from specdec_lib.measure.sweep.repetition import LOOPING, repetition
 from specdec_lib.measure.ties import ROUNDING, TWO_PROGRAMS, NearTie, near_tie
 from specdec_lib.workload import DOMAINS, Ladder, Prompt, load_prompts, seeds
 
@@ -26,22 +26,29 @@ WARM_UP = 12  # untimed tokens of each contender: the first passes of a shape se
 
 @dataclass(frozen=True)
 class TargetText:
-    """The tokens of what was asked, and how the target itself continues them for a seed."""
+    """A prompt, and how the target itself continues it for a seed."""
 
-    asked: Prompt
+    name: str
     prompt: tuple[int, ...]
     tokens: tuple[int, ...]
     seed: int
+
+    @property
+    def loops(self) -> bool:
+        """Whether 0.3 or more of it repeats itself."""
+        return repetition(self.tokens) >= LOOPING
 
 
 @dataclass(frozen=True)
 class Timing:
     """One contender on one text.
 
-    repetition    of the tokens it wrote; NaN where it does not tell them
-    margin        nats by which the target prefers its own token at the first other one, else NaN
-    wrong         whether that is more than rounding
-    load          processes that wanted to run, averaged over a minute by the system
+    repetition      of the tokens it wrote; NaN where it does not tell them
+    loops           whether the target's own text repeats itself
+    same            whether its text is the target's own; None if it need not be
+    margin          nats by which the target prefers its own token at the first other one, else NaN
+    rounding        whether that is rounding; None where there is no other token
+    load            processes that wanted to run, averaged over a minute by the system
     """
 
     method: str
@@ -54,9 +61,13 @@ class Timing:
     timed_tokens: int
     seconds: float
     rounds: int
+    accepted: int = 0
+    tried: int = 0
     repetition: float = 0.0
+    loops: bool = False
+    same: bool | None = None
     margin: float = math.nan
-    wrong: bool = False
+    rounding: bool | None = None
     load: float = math.nan
     passes: Mapping[str, int] = field(default_factory=dict)
 
@@ -69,13 +80,16 @@ def target_texts(
     for prompt, own in zip(prompts, seeds(prompts, seed), strict=True):
         given = ladder.encode(prompt)
         made = decode(ladder.target, NoDraft(), given, Chance(own, sampler), **limits)
-        yield TargetText(prompt, given, made.tokens, own)
+        yield TargetText(prompt.name, given, made.tokens, own)
 
 
 def warm_up_text(ladder: Ladder, sampler: Sampler, domain: str = DOMAINS[0]) -> TargetText:
-    """The first tokens after a development prompt, of which nothing is timed."""
+    """The first tokens after a development prompt, for contenders to get warm on: a draft that
+    learns from them knows nothing of what is timed.
+    """
     before = load_prompts(domain, "development", 1)
-    return next(target_texts(ladder, before, sampler, tokens=WARM_UP, seed=0))
+    [text] = target_texts(ladder, before, sampler, tokens=WARM_UP, seed=0)
+    return text
 
 
 def race(
@@ -83,19 +97,32 @@ def race(
     texts: Iterable[TargetText],
     target: LanguageModel,
     *,
-    warm_up: TargetText | None = None,
+    seed: int = 0,
+    warm_up: TargetText | int = WARM_UP,
     strict: bool = True,
 ) -> Iterator[list[Timing]]:
-    """Per text the timings of all contenders, in their order; each first writes `warm_up`, untimed.
+    """Per text the timings of all contenders, in their order; a text is run when its timings are
+    taken.
+
+    warm_up    what each contender first writes, untimed and, where `strict`, checked: another text,
+               or so many tokens of the first
+    strict     refuse a text that is not the target's own by more than rounding, or by more than
+               `TWO_PROGRAMS` nats
 
     Raises ValueError if a contender writes another number of tokens, or, where `strict`, an exact
-    one other tokens by more than rounding, or by more than `TWO_PROGRAMS` nats.
+    one another text: it would be timed for other work.
     """
-    for contender in contenders if warm_up else ():
-        contender.run(warm_up.prompt, len(warm_up.tokens), warm_up.seed)
-    for text in texts:
-        places, made = range(len(contenders)), {}
-        for place in random.Random(text.asked.name).sample(places, len(places)):
+    places = range(len(contenders))
+    for number, text in enumerate(texts):
+        if number == 0:
+            own = isinstance(warm_up, TargetText)
+            first = warm_up if own else replace(text, tokens=text.tokens[:warm_up])
+            for contender in contenders if first.tokens else ():
+                found = contender.run(first.prompt, len(first.tokens), first.seed)
+                if strict:
+                    _difference(contender, first, found, target, strict)
+        made: dict[int, Continuation] = {}
+        for place in random.Random(f"{seed}/{text.name}").sample(places, len(places)):
             made[place] = contenders[place].run(text.prompt, len(text.tokens), text.seed)
         yield [
             _timing(one, text, made[place], _difference(one, text, made[place], target, strict))
@@ -111,26 +138,34 @@ def race_prompts(
     tokens: int,
     seed: int = 0,
     folder: Path | None = None,
-    warm_up: TargetText | None = None,
+    warm_up: TargetText | int = WARM_UP,
     strict: bool = True,
 ) -> Iterator[list[Timing]]:
     """`race` on what the target writes after these prompts, up to so many tokens: per prompt the
     timings of all contenders, read where an earlier run kept them in `folder`, else kept there.
-    Contenders get warm once, by default on `warm_up_text`.
-    """
-    sampler, cold = contenders[0].sampler, True
 
-    def run(prompt: Prompt) -> list[Row]:
-        nonlocal cold
-        texts = target_texts(ladder, [prompt], sampler, tokens=tokens, seed=seed)
-        first = (warm_up or warm_up_text(ladder, sampler)) if cold else None
-        [timings] = race(contenders, texts, ladder.target, warm_up=first, strict=strict)
-        cold = False
-        return [asdict(one) for one in timings]
+    Contenders get warm once, before the first prompt that is run.
+    """
+    warm = False
+
+    def run(prompt: Prompt) -> list[Timing]:
+        nonlocal warm
+        texts = target_texts(ladder, [prompt], contenders[0].sampler, tokens=tokens, seed=seed)
+        options = {"seed": seed, "warm_up": 0 if warm else warm_up, "strict": strict}
+        [timings] = race(contenders, texts, ladder.target, **options)
+        warm = True
+        return timings
 
     for prompt in prompts:
-        rows = Kept(folder).rows(prompt, partial(run, prompt), len(contenders))
-        yield [Timing(**row) for row in rows]
+        yield kept_timings(folder, prompt, len(contenders), partial(run, prompt))
+
+
+def kept_timings(
+    folder: Path | None, prompt: Prompt, count: int, run: Callable[[], list[Timing]]
+) -> list[Timing]:
+    """The `count` timings on a prompt, read where they were kept, else kept now."""
+    rows = Kept(folder).rows(prompt, lambda: [asdict(one) for one in run()], count)
+    return [Timing(**row) for row in rows]
 
 
 def race_drafts(
@@ -142,7 +177,7 @@ def race_drafts(
     tokens: int,
     seed: int = 0,
     folder: Path | None = None,
-    warm_up: TargetText | None = None,
+    warm_up: TargetText | int = WARM_UP,
 ) -> Iterator[list[Timing]]:
     """`race_prompts` of our loop with each draft: by setting, its method and itself."""
     contenders = [
@@ -157,15 +192,15 @@ def _difference(
     contender: Contender, text: TargetText, found: Continuation, target: LanguageModel, strict: bool
 ) -> NearTie | None:
     """The difference from the target's text; None where there is none, or none is to be found."""
-    if found.tokens and len(found.tokens) != len(text.tokens):
-        wrote = f"{contender.name} wrote {len(found.tokens)} tokens of {text.asked.name}"
+    if contender.told and len(found.tokens) != len(text.tokens):
+        wrote = f"{contender.name} wrote {len(found.tokens)} tokens of {text.name}"
         raise ValueError(f"{wrote}, {len(text.tokens)} were asked for")
     if not contender.exact:
         return None
     both, chance = (text.tokens, found.tokens), Chance(text.seed, contender.sampler)
     tie = near_tie(target, text.prompt, *both, chance, floor=TWO_PROGRAMS)
     if strict and tie and (tie.verdict != ROUNDING or tie.margin > TWO_PROGRAMS):
-        far = f"token {tie.place} of {text.asked.name} lies {tie.margin:.3g} nats below the best"
+        far = f"token {tie.place} of {text.name} lies {tie.margin:.3g} nats below the best"
         raise ValueError(f"{contender.name} does not write what the target does: {far}")
     return tie
 
@@ -173,17 +208,18 @@ def _difference(
 def _timing(
     contender: Contender, text: TargetText, found: Continuation, difference: NearTie | None
 ) -> Timing:
+    counted = ("timed_tokens", "seconds", "rounds", "accepted", "tried", "passes")
     return Timing(
-        method=contender.method,
-        runtime=contender.runtime,
-        setting=contender.setting,
+        **{name: vars(contender)[name] for name in ("method", "runtime", "setting")},
+        **{name: vars(found)[name] for name in counted},
         temperature=contender.sampler.temperature,
         top_k=contender.sampler.top_k or 0,
-        prompt=text.asked.name,
-        tokens=len(found.tokens) or found.timed_tokens,
-        repetition=repetition(found.tokens) if found.tokens else math.nan,
+        prompt=text.name,
+        tokens=len(found.tokens) if contender.told else found.timed_tokens,
+        repetition=repetition(found.tokens) if contender.told else math.nan,
+        loops=text.loops,
+        same=difference is None if contender.exact else None,
         margin=difference.margin if difference else math.nan,
-        wrong=difference is not None and difference.verdict != ROUNDING,
+        rounding=difference.verdict == ROUNDING if difference else None,
         load=psutil.getloadavg()[0],
-        **{name: one for name, one in vars(found).items() if name != "tokens"},
     )

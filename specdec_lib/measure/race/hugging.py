@@ -21,38 +21,49 @@ from specdec_lib.models.cut_head import CutHead
 
 GENERATE, ASSIST, LOOKUP = HF = ("hf_generate", "hf_assisted", "hf_prompt_lookup")
 LLAMA_CPP, PROGRAM, FILE = "llama.cpp", "llama-bench", "SPECDEC_TARGET_GGUF"
-HEURISTIC = "heuristic_transient"
-# tokens per round, schedule, confidence below which the draft stops; the last but one: the defaults
-ASSISTED = [(count, "constant", 0.0) for count in (2, 3, 5)] + [(5, HEURISTIC, 0.0)]
-ASSISTED += [(5, "constant", 0.4), (8, "constant", 0.6), (20, "constant", 0.4), (5, HEURISTIC, 0.4)]
+ASSISTED = (  # tokens per round, schedule, confidence below which the draft stops
+    *((count, "constant", 0.0) for count in (2, 3, 5)),
+    (5, "heuristic_transient", 0.0),
+    (5, "constant", 0.4),
+    (8, "constant", 0.6),
+    (20, "constant", 0.4),  # the defaults
+    (5, "heuristic_transient", 0.4),
+)
 # tokens per round, longest ending that is looked for
 LOOKED_UP = ((3, 2), (5, 2), (10, 2), (3, 3), (5, 3), (10, 3), (10, 1), (16, 2))
 
 
 class Portions:
-    """A streamer for Hugging Face's `generate` that notes when each portion of tokens came: first
-    the prompt, then a portion that ends the reading of it, at last none.
+    """A streamer for Hugging Face's `generate` that notes when each portion of tokens came.
+
+    The first portion is the prompt, the second ends the reading of it.
     """
 
     def __init__(self) -> None:
-        self.noted: list[tuple[float, int]] = []
+        self.times: list[float] = []
+        self.sizes: list[int] = []
 
     def put(self, tokens: torch.Tensor) -> None:
         """Note a portion; `generate` calls this."""
-        self.noted.append((time.perf_counter(), tokens.numel()))
+        self.end()
+        self.sizes.append(tokens.numel())
 
     def end(self) -> None:
-        """Note the end; `generate` calls this."""
-        self.noted.append((time.perf_counter(), 0))
+        """Note the time, at last that of the end; `generate` calls this."""
+        self.times.append(time.perf_counter())
 
     def continuation(self, tokens: tuple[int, ...]) -> Continuation:
-        """The generation, timed without its first portion of new tokens, made while reading;
-        raises ValueError unless the portions add up to the tokens and all but the last hold some.
+        """The generation, timed without its first portion of new tokens, made while reading.
+
+        Raises ValueError unless the portions add up to the tokens and all but the first hold some.
         """
-        times, sizes = zip(*self.noted[1:], strict=True)
-        if sum(sizes) != len(tokens) or min(sizes[:-1]) < 1 or sizes[-1]:
-            raise ValueError(f"{len(tokens)} tokens were to be timed, got portions of {sizes}")
-        return Continuation(tokens, len(tokens) - sizes[0], times[-1] - times[0], len(sizes) - 1)
+        new = self.sizes[1:]
+        complete = len(self.times) == len(self.sizes) + 1 and sum(new) == len(tokens)
+        if not complete or min(new, default=0) < 1:
+            got = f"portions of {new} at {len(self.times)} times"
+            raise ValueError(f"{len(tokens)} tokens were to be timed by portions, got {got}")
+        seconds = self.times[-1] - self.times[1]
+        return Continuation(tokens, len(tokens) - new[0], seconds, len(new))
 
 
 def hugging_contenders(
@@ -77,46 +88,51 @@ def hugging_contenders(
         LOOKUP: ("{} tokens, endings of up to {}", looked_up, LOOKED_UP),
         ASSIST: ("{} tokens, {}, confidence {:g}", assisted, ASSISTED),
     }[method]
-    drawn = {"do_sample": sampler.temperature > 0}
-    if drawn["do_sample"]:
-        drawn |= {"temperature": sampler.temperature, "top_p": sampler.top_p}
-        drawn |= {"top_k": sampler.top_k or 0}
 
     # there is no stop token: exactly so many tokens are emitted
     def run(setting: tuple, prompt: tuple[int, ...], count: int, seed: int) -> Continuation:
-        given, portions = torch.tensor([prompt], device=model.device), Portions()
+        given = torch.tensor([prompt], device=model.device)
         torch.manual_seed(seed)
+        portions, chosen = Portions(), options(*setting)
         fixed = {"attention_mask": torch.ones_like(given), "max_new_tokens": count}
         fixed |= {"eos_token_id": None, "pad_token_id": 0, "streamer": portions}
         if isinstance(head := draft.get_output_embeddings(), CutHead):
             head.set_prompt(prompt)
-        made = model.generate(given, **fixed, **drawn, **options(*setting))
+        made = model.generate(given, **fixed, **_drawn(sampler), **chosen)
         return portions.continuation(tuple(made[0, len(prompt) :].tolist()))
 
     exact = sampler.temperature == 0 and model.dtype in (torch.float32, torch.float64)
+    runtime = f"Hugging Face {str(model.dtype).removeprefix('torch.')}"
     return [
-        Contender(method, precision(model), words.format(*one), sampler, partial(run, one), exact)
+        Contender(method, runtime, words.format(*one), sampler, partial(run, one), exact)
         for one in settings
     ]
 
 
-def precision(model: PreTrainedModel) -> str:
-    """The runtime of a contender with this model: "Hugging Face float32"."""
-    return f"Hugging Face {str(model.dtype).removeprefix('torch.')}"
+def _drawn(sampler: Sampler) -> Mapping:
+    if sampler.temperature == 0:
+        return {"do_sample": False}
+    heat = {"do_sample": True, "temperature": sampler.temperature}
+    return heat | {"top_p": sampler.top_p, "top_k": sampler.top_k or 0}
 
 
 def llama_cpp(sampler: Sampler) -> Contender | None:
-    """Plain decoding by llama.cpp, whose `llama-bench` times tokens after a prompt of the same
-    length, and tells none; None, said in a line, where its program or the file is absent.
+    """Plain decoding by llama.cpp; None, said in a line, where its program or the file is absent.
+
+    `llama-bench` times tokens after a prompt of the same length, one at a time.  It tells no
+    tokens: what they cost does not depend on which they are, nor on how they are chosen.
     """
     program, file = shutil.which(PROGRAM), os.environ.get(FILE)
     if program is None or file is None:
-        print(f"{LLAMA_CPP} does not race: {PROGRAM} is on no PATH, or {FILE} names no file")
+        lacking = f"{PROGRAM} is not on the PATH" if program is None else f"{FILE} names no file"
+        print(f"{LLAMA_CPP} does not race: {lacking}")
         return None
+    threads = str(torch.get_num_threads())
 
     def run(prompt: tuple[int, ...], count: int, seed: int) -> Continuation:
-        shape = f"-p 0 -n {count} -d {len(prompt)} -t {torch.get_num_threads()} -r 1 -ngl 0 -o json"
-        command = [program, "-m", file, *shape.split()]
+        shape = {"-m": file, "-p": "0", "-n": str(count), "-d": str(len(prompt)), "-t": threads}
+        options = shape | {"-r": "1", "-ngl": "0", "-o": "json"}
+        command = [program, *(word for option in options.items() for word in option)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
             last = (done.stderr.strip().splitlines() or ["no message"])[-1]
@@ -124,4 +140,4 @@ def llama_cpp(sampler: Sampler) -> Contender | None:
         [found] = json.loads(done.stdout)
         return Continuation((), count, sum(found["samples_ns"]) / 1e9, count)
 
-    return Contender(LLAMA_CPP, LLAMA_CPP, TOKEN_BY_TOKEN, sampler, run, exact=False)
+    return Contender(LLAMA_CPP, LLAMA_CPP, TOKEN_BY_TOKEN, sampler, run, exact=False, told=False)

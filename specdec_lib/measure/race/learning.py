@@ -2,14 +2,15 @@
 the clock, into data/measured/learning.csv: a row per held-out prompt, sampler and draft. Run it
 where nothing else runs.
 
-Each draft begins every domain with an empty memory and reads its prompts in one order, so that an
-interrupted run goes on with the domain that it was at, from its first prompt.
+Each draft begins every domain with an empty memory, gets warm on the first tokens of a development
+prompt, and reads the held-out prompts in one order: it knows the answers before, and no other. So
+an interrupted run goes on with the domain that it was at, from its first prompt.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
-from itertools import chain, product
+from itertools import product
 
 import pandas as pd
 import torch
@@ -19,6 +20,7 @@ from specdec_lib.core.chance import Sampler
 from specdec_lib.core.commandline import Parser, write_csv
 from specdec_lib.core.files import DATA, cache_folder
 from specdec_lib.core.protocols import Draft
+from specdec_lib.core.tree import MatchTable
 from specdec_lib.drafts.combined import FirstDraft, MergedDraft, NoDraft
 from specdec_lib.drafts.earlier import EarlierAnswers
 from specdec_lib.drafts.max_gram import MaxGram
@@ -26,10 +28,9 @@ from specdec_lib.drafts.recycling import TokenRecycling
 from specdec_lib.drafts.trees.growing import TreeDraft
 from specdec_lib.measure.intervals import bootstrap, named_interval
 from specdec_lib.measure.latency import machine_name
-from specdec_lib.measure.race.benchmark import SAMPLERS
-from specdec_lib.measure.race.contenders import AUTOREGRESSIVE
+from specdec_lib.measure.race.contenders import AUTOREGRESSIVE, ours
 from specdec_lib.measure.race.families import with_int8_drafts
-from specdec_lib.measure.race.harness import Timing, race_drafts, warm_up_text
+from specdec_lib.measure.race.harness import Timing, race_prompts, warm_up_text
 from specdec_lib.measure.race.table import ALL
 from specdec_lib.measure.sweep.identity import fingerprint
 from specdec_lib.measure.sweep.kept import Kept, Row
@@ -37,6 +38,7 @@ from specdec_lib.measure.sweep.ratios import sampling_of
 from specdec_lib.workload import DOMAINS, Ladder, Prompt, load_ladder, load_prompts
 
 PLACE = DATA / "measured" / "learning.csv"
+SAMPLERS = (Sampler(0), Sampler(1.0, top_k=50))
 TOKENS = 128  # new ones per prompt, at most
 RECYCLED, HALF = {"budget": 6, "depth": 4, "floor": 0.02}, {"budget": 3}
 COLUMNS = "sampling domain prompt draft tokens rounds seconds repetition load".split()
@@ -46,7 +48,7 @@ def learning_drafts(ladder: Ladder, sampler: Sampler) -> Mapping[str, Draft]:
     """Plain decoding; copies, recycled tokens, earlier answers and the draft model's tree alone;
     and what each adds to another one.
     """
-    few, copies = (MaxGram(None, length, least=2) for length in (4, 8))
+    copies, earlier = MaxGram(None, 8, least=2), EarlierAnswers(8, least=3)
     match = ladder.match("draft", sampler)
     tree = TreeDraft(ladder.draft, budget=6, depth=4, floor=0.05, match=match)
     options = RECYCLED | {"match": match}
@@ -54,14 +56,20 @@ def learning_drafts(ladder: Ladder, sampler: Sampler) -> Mapping[str, Draft]:
         AUTOREGRESSIVE: NoDraft(),
         "Max-Gram": copies,
         "Token Recycling": TokenRecycling(**options),
-        "earlier answers": EarlierAnswers(8, least=3),
+        "earlier answers": earlier,
         "Max-Gram, else earlier answers": FirstDraft((copies, EarlierAnswers(8, least=3))),
         "Max-Gram, else recycled": FirstDraft((copies, TokenRecycling(**options))),
-        "Max-Gram beside recycled": MergedDraft((few, TokenRecycling(**options | HALF))),
+        "Max-Gram beside recycled": without_network(match),
         "draft model's tree": tree,
         "Max-Gram, else the tree": FirstDraft((copies, tree), 2),
         "tree beside recycled": MergedDraft((tree, TokenRecycling(**options | HALF))),
     }
+
+
+def without_network(match: MatchTable = MatchTable()) -> MergedDraft:
+    """Copies beside recycled tokens: the fastest of these drafts that need no draft model."""
+    recycled = TokenRecycling(**RECYCLED | HALF, match=match)
+    return MergedDraft((MaxGram(None, 4, least=2), recycled))
 
 
 def time_learning(
@@ -70,10 +78,12 @@ def time_learning(
     """The timings of `learning_drafts` on the prompts of a domain, in their order; they get warm on
     a development prompt, whose few tokens are all that they know before.
     """
-    drafts = {name: (name, one) for name, one in learning_drafts(ladder, sampler).items()}
+    drafts = learning_drafts(ladder, sampler).items()
+    racing = [ours(ladder.target, one, sampler, method=name, setting=name) for name, one in drafts]
     warm_up = warm_up_text(ladder, sampler, prompts[0].domain)
     bar = tqdm(prompts, prompts[0].domain, mininterval=1)
-    return [*chain(*race_drafts(ladder, drafts, sampler, bar, tokens=tokens, warm_up=warm_up))]
+    raced = race_prompts(racing, ladder, bar, tokens=tokens, warm_up=warm_up)
+    return [one for timings in raced for one in timings]
 
 
 def timing_rows(ladder: Ladder, sampler: Sampler, prompts: Sequence[Prompt]) -> list[Row]:
@@ -113,8 +123,8 @@ def main(arguments: list[str] | None = None) -> None:
         same = fingerprint(machine_name(), sampler, prompts, TOKENS, ladder)
         kept = Kept(cache_folder() / "learning" / same)
         timings = kept.rows(prompts[0], partial(timing_rows, ladder, sampler, prompts))
-        sampling = sampling_of(sampler.temperature, sampler.top_k)
+        sampling = sampling_of(sampler.temperature, sampler.top_k, sampler.top_p)
         rows.append(pd.DataFrame(timings).assign(domain=domain, sampling=sampling))
-    table = pd.concat(rows).rename(columns={"setting": "draft"})
+    table = pd.concat(rows).drop(columns="loops").rename(columns={"setting": "draft"})
     write_csv(table[COLUMNS], PLACE, 6)
     print(summarise_learning(table).round(3).to_string(index=False))

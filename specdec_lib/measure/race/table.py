@@ -1,81 +1,91 @@
 """The benchmark's table: every method against every baseline, as total time per token ÷ total time
-per token; and as pages show it.
+per token.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+import math
+import platform
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import torch
+import transformers
 
-from specdec_lib.core.files import DATA, README
-from specdec_lib.measure.intervals import LEAST_FOR_WORDS, bootstrap, named_interval, with_interval
+from specdec_lib.core.files import DATA, write_whole
+from specdec_lib.measure.intervals import LEAST_FOR_WORDS, bootstrap, named_interval
 from specdec_lib.measure.race.contenders import AUTOREGRESSIVE
 from specdec_lib.measure.race.harness import Timing
 from specdec_lib.measure.race.hugging import HF, LLAMA_CPP
-from specdec_lib.measure.sweep.ratios import sampling_of, without_few
+from specdec_lib.measure.sweep.ratios import without_few
 
 MEASURED = DATA / "measured"
 ALL = "all"  # domains together
+COLUMNS = """method baseline edition temperature top_k domain prompts tokens repetition
+    ms_per_token ratio ratio_low ratio_high geometric_mean chosen
+    tokens_per_round least_ms_per_token divergences margin runtime setting
+    baseline_runtime baseline_setting load machine threads versions""".split()
+PER_PROMPT = """method edition runtime temperature top_k prompt tokens timed_tokens
+    seconds least_seconds rounds repetition margin load""".split()
 LEDGER = """method edition temperature top_k part model round_seconds share accounted
     watch_cost""".split()
 KEY = ["method", "runtime"]
 
-FOREIGN = "Hugging Face"  # a runtime, followed by its precision
-GUIDE = README.parent / "docs" / "guide.md"
-MARKS = {  # by edition: the marks on pages, and of which machine; "" is the one that ran most
-    "exact": {"speeds": (README, ""), "speeds_avx2": (GUIDE, "amd-epyc-avx2-1-threads")},
-    "int8": {
-        "speeds_int8": (GUIDE, ""),
-        "speeds_int8_avx2": (GUIDE, "amd-epyc-avx2-1-threads"),
-    },
-}
-NAMES = {  # of the methods of `ratio_table`
-    "hf_generate": "Hugging Face `generate`",
-    "hf_assisted": "Hugging Face assisted, same draft",
-    "hf_prompt_lookup": "Hugging Face prompt lookup",
-    "llama.cpp": "llama.cpp, plain decoding",
-    "autoregressive": "plain decoding",
-    "n-gram": "n-grams and copies alone",
-    "chain": "chain",
-    "tree": "tree",
-    "staged chain": "staged chain",
-    "staged": "staged tree",
-    "cascade": "cascade with reviewers",
-    "comb": "the same as a comb",
-    "copies first": "copies first, else a tree",
-}
 
+def ratio_table(timings: Sequence[Timing], chosen: Mapping[tuple[float, int], str]) -> pd.DataFrame:
+    """A row per method, runtime, baseline, sampler and domain, and for all domains together, on the
+    prompts that method and baseline share; of the autoregressive contenders the fastest, of
+    whatever runtime, is that baseline.
 
-def ratio_table(timings: Iterable[Timing]) -> pd.DataFrame:
-    """A row per method, runtime, baseline and sampler, for all domains together; of the
-    autoregressive contenders the fastest, of whatever runtime, is that baseline. `wrong` counts the
-    texts that differ from the target's by more than rounding.
+    chosen    per temperature and top-k, which finalist was fastest on development prompts
+
+    Raises ValueError if two contenders share no prompt.
     """
+    found = []
     table = pd.DataFrame(map(asdict, timings)).sort_values("prompt", kind="stable")
-    samplers = table.groupby(["temperature", "top_k"], sort=False)
-    return pd.DataFrame(row for _, own in samplers for row in _rows(own)).assign(domain=ALL)
+    table["domain"] = table.prompt.str.partition("/")[0]
+    for sampler, own in table.groupby(["temperature", "top_k"], sort=False):
+        for name in (ALL, *dict.fromkeys(own.domain)):
+            for row in _rows(own if name == ALL else own[own.domain == name]):
+                mark = row["method"] == chosen.get(sampler)
+                found.append({"domain": name, "chosen": mark} | row)
+    return pd.DataFrame(found)
+
+
+def write_table(path: Path, table: pd.DataFrame, columns: Sequence[str]) -> None:
+    """Write a CSV file, whole or not at all, in which rows of other editions stay."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.is_file():
+        before = pd.read_csv(path)
+        others = before[~before.edition.isin(set(table.edition))]
+        table = pd.concat([one for one in (others, table) if len(one)])
+    form = {"index": False, "float_format": "%.6g", "lineterminator": "\r\n"}
+    write_whole(path, table.to_csv(columns=list(columns), **form).encode())
 
 
 def stored_race(
     machine: str = "", *, edition: str = "exact", folder: Path = MEASURED
 ) -> pd.DataFrame:
-    """The stored race of a machine (of any, of that which ran most) in one edition, without
-    intervals from fewer than 10 prompts.  Raises ValueError if there is none.
+    """The stored race of a machine in one edition, without intervals from fewer than 10 prompts; of
+    any, that of the machine which ran most in all editions together.  Raises ValueError if there is
+    none.
     """
     paths = sorted(folder.glob(f"race_{machine or '*'}.csv"))
-    tables = [pd.read_csv(one) for one in paths if not one.stem.endswith(("_prompts", "_ledger"))]
+    beside = ("_prompts", "_ledger")
+    tables = [pd.read_csv(path) for path in paths if not path.stem.endswith(beside)]
     having = [table for table in tables if edition in set(table.edition)]
-    if not having:
+    found = max(having, key=lambda table: table.prompts.sum(), default=None)
+    if found is None:
         what = f"no race of the {edition} edition on {machine or 'any machine'}"
         raise ValueError(f"{what} is stored in {folder}; `specdec bench` makes one")
-    found = max(having, key=lambda table: table.prompts.sum())
     return without_few(found[found.edition == edition])
 
 
 def timed_machine(*, folder: Path = MEASURED) -> str:
-    """The first machine whose pass times are stored: what is timed is told of one machine."""
+    """The machine whose pass times are stored, the first where there are several: what is timed is
+    told of one machine.
+    """
     return min(folder.glob("latency_*.csv")).stem.removeprefix("latency_")
 
 
@@ -95,119 +105,79 @@ def over_plain(raced: pd.DataFrame) -> pd.DataFrame:
 def counterfactuals(ledger: pd.DataFrame, raced: pd.DataFrame) -> pd.DataFrame:
     """Per sampler and method of a race: the shares of a round that the target's pass ("verify"),
     drafting (draft passes and lookups) and the host's own code take; the measured speed-up over
-    plain decoding; and by arithmetic what it would be if the host were free (for plain decoding
-    too), if drafting were free, and if both were.  Raises ValueError if there is no plain decoding.
+    plain decoding; and by arithmetic on these shares what it would be if the host were free (for
+    plain decoding too), if drafting were free, and if both were.
+
+    Raises ValueError if the ledger lacks plain decoding, as that of a machine where none was stored
+    does.
     """
     if AUTOREGRESSIVE not in set(ledger.method):
         got = ", ".join(dict.fromkeys(ledger.method)) or "no row"
         raise ValueError(f"the ledger lacks plain decoding, has {got}; `specdec bench` makes one")
     parts = {"verify": "verify", "draft passes": "drafting", "n-gram": "drafting"}
-    kinds, keys = ledger.part.map(parts).fillna("host"), ["temperature", "top_k", "method"]
+    kinds = ledger.part.map(parts).fillna("host")
+    keys = ["temperature", "top_k", "method"]
     shares = ledger.groupby([*keys, kinds], sort=False).share.sum().unstack(fill_value=0.0)
     shares = shares.reindex(columns=["verify", "drafting", "host"], fill_value=0.0)
     shares = shares.div(shares.sum(axis=1), axis=0)
+    plain = shares.xs(AUTOREGRESSIVE, level="method").verify
     ratios = over_plain(raced).set_index(keys).ratio
     found = shares.join(ratios.rename("speed_up"), how="inner")
-    plain = shares.xs(AUTOREGRESSIVE, level="method").verify
-    plain = found.index.droplevel("method").map(plain).to_numpy()
+    verified = found.index.droplevel("method").map(plain).to_numpy()
+    drafted, host = found.drafting, found.host
     return found.assign(
-        free_host=found.speed_up * plain / (1 - found.host),
-        free_drafting=found.speed_up / (1 - found.drafting),
-        both_free=found.speed_up * plain / found.verify,
+        free_host=found.speed_up * verified / (1 - host),
+        free_drafting=found.speed_up / (1 - drafted),
+        both_free=found.speed_up * verified / found.verify,
     ).drop(index=AUTOREGRESSIVE, level="method")
+
+
+def where() -> dict[str, object]:
+    """What the times depend on besides the machine: threads and versions, as columns."""
+    versions = f"python {platform.python_version()}, torch {torch.__version__}"
+    versions += f", transformers {transformers.__version__}"
+    return {"threads": torch.get_num_threads(), "versions": versions}
 
 
 def _rows(timings: pd.DataFrame) -> Iterator[dict[str, object]]:
     contenders = {key: own.set_index("prompt") for key, own in timings.groupby(KEY, sort=False)}
     plain = [key for key in contenders if key[0] == AUTOREGRESSIVE]
     fastest = min(plain, key=lambda key: _per_token(contenders[key]), default=None)
-    bases = [key for key in contenders if key[0] in (*HF, LLAMA_CPP) or key == fastest]
     for key, own in contenders.items():
-        for base in bases:
-            names = dict(zip(KEY, key, strict=True)) | {"baseline": base[0]}
-            yield names | _row(own, contenders[base].loc[own.index])
+        for other, base in contenders.items():
+            if other[0] in (*HF, LLAMA_CPP) or other == fastest:
+                shared = own.index.intersection(base.index)
+                if shared.empty:
+                    raise ValueError(f"{', '.join(key)} and {', '.join(other)} share no prompt")
+                names = dict(zip(KEY, key, strict=True)) | {"baseline": other[0]}
+                yield names | _row(own.loc[shared], base.loc[shared])
 
 
 def _row(own: pd.DataFrame, base: pd.DataFrame) -> dict[str, object]:
     columns = (base.seconds, base.timed_tokens, own.seconds, own.timed_tokens)
-    same, there = ["temperature", "top_k", "setting"], ["runtime", "setting"]
+    a, b, c, d = (column.to_numpy(float) for column in columns)
+    both = (b > 0) & (d > 0)
+    logs = np.log(a[both] * d[both] / (c[both] * b[both]))
+    first, milliseconds = own.iloc[0], 1000 * _per_token(own)
     return {
-        **own.iloc[0][same],
-        **base.iloc[0][there].add_prefix("baseline_"),
+        "temperature": first.temperature,
+        "top_k": first.top_k,
         "prompts": len(own),
         "tokens": own.tokens.sum(),
         "repetition": float(np.average(own.repetition, weights=own.tokens)),
-        "ms_per_token": 1000 * _per_token(own),
+        "ms_per_token": milliseconds,
         **named_interval("ratio", bootstrap(*columns, least=LEAST_FOR_WORDS)),
+        "geometric_mean": math.exp(logs.mean()) if len(logs) else math.nan,
         "tokens_per_round": own.tokens.sum() / own["rounds"].sum(),
+        "least_ms_per_token": milliseconds,  # older files have the fastest of several repeats
         "divergences": own.margin.notna().sum(),
-        "wrong": own.wrong.sum(),
         "margin": own.margin.max(),
+        "setting": first.setting,
+        "baseline_runtime": base.iloc[0].runtime,
+        "baseline_setting": base.iloc[0].setting,
         "load": own.load.mean(),
     }
 
 
 def _per_token(timings: pd.DataFrame) -> float:
     return timings.seconds.sum() / timings.timed_tokens.sum()
-
-
-def shown_races(edition: str) -> Iterator[tuple[str, Path, pd.DataFrame]]:
-    """The stored races of an edition that pages show: mark, page and table."""
-    for mark, (page, machine) in MARKS[edition].items():
-        yield mark, page, stored_race(machine, edition=edition)
-
-
-def speeds(table: pd.DataFrame) -> str:
-    """Milliseconds per token of every method, and its speed ÷ plain decoding's in the fastest
-    runtime, by sampler, from the `ratio_table` of one edition.
-    """
-    whole = over_plain(table)
-    sizes = whole.groupby(["temperature", "top_k"]).method.transform("size")
-    whole = whole[sizes == sizes.max()]  # samplers under which all methods ran
-    parts = {
-        sampling_of(heat, k or None): own.set_index(["method", "runtime"])
-        for (heat, k), own in whole.groupby(["temperature", "top_k"], sort=False)
-    }
-    heads = [f"{name}: ms per token | speed ÷ plain decoding's | setting" for name in parts]
-    lines = [_conditions(whole, parts), "", f"| method | {' | '.join(heads)} |"]
-    lines.append(f"|---|{'---|---|---|' * len(parts)}")
-    for method, name in NAMES.items():
-        runtimes = whole[whole.method == method].runtime.unique()
-        for runtime in runtimes:
-            cells = " | ".join(_cells(own.loc[method, runtime]) for own in parts.values())
-            said = f", {runtime} runtime" if len(runtimes) > 1 else ""
-            lines.append(f"| {name}{said} | {cells} |")
-    return "\n".join(lines)
-
-
-def _conditions(whole: pd.DataFrame, parts: Mapping[str, pd.DataFrame]) -> str:
-    """Where, on what and in which arithmetic it was measured, in words."""
-    first, fewer = whole.iloc[0], whole.prompts.min()
-    most = {name: own.loc[own.prompts.idxmax()] for name, own in parts.items()}
-    counts = "; ".join(
-        f"{name}: {row.prompts} prompts, {row.tokens:,} tokens, repetition {row.repetition:.2f}"
-        for name, row in most.items()
-    )
-    threads = f"{first.threads} thread{'s' if first.threads > 1 else ''}"
-    said = (
-        f"Measured by `make bench` on {threads} ({first.machine}), on held-out prompts, a quarter"
-        f" of each domain ({counts}). Every method is tuned on development prompts and timed on"
-        " held-out ones, interleaved; intervals are 95 %, by bootstrap over prompts."
-    )
-    if fewer < whole.prompts.max():  # in older races
-        said += f" Other programs and runtimes ran on {fewer} prompts, on which their ratios stand,"
-        said += " too few for an interval."
-    if "int8" in set(whole.runtime):
-        model = "The target is the int8 edition: another model"
-        return f"{said} {model}, whose plain decoding is the baseline."
-    said += " The target is in float32, and our drafts are in the int8 edition."
-    for runtime in whole.runtime[whole.runtime.str.startswith(FOREIGN)].head(1):
-        precision = runtime.removeprefix(FOREIGN).strip()
-        said += f" {FOREIGN} runs in {precision}, which is its faster one here."
-    return said
-
-
-def _cells(row: pd.Series) -> str:
-    ratio = with_interval(row.ratio, row.ratio_low, row.ratio_high)
-    setting = row.setting.partition(" [")[0]  # older races say how it was chosen
-    return f"{row.ms_per_token:.2f} | {ratio} | {setting}"

@@ -21,7 +21,7 @@ from specdec_lib.core.verify import reject
 from specdec_lib.drafts.ngram import NgramDraft
 from specdec_lib.drafts.trees.growing import TreeDraft
 from specdec_lib.measure.replay.recording import chain_of
-from specdec_lib.measure.texts import Texts, every_domain
+from specdec_lib.measure.texts import every_domain, write_texts
 from specdec_lib.models.table import TableModel
 from specdec_lib.suite.distil.finishing import LADDER, write_card
 from specdec_lib.theory import monotone
@@ -65,8 +65,7 @@ def measure(ladder: Ladder, prompts: Sequence[Prompt]) -> list[dict]:
     tables = []
     for sampler in SAMPLERS:
         seen, taken = np.zeros((2, len(KINDS), RANKS, len(EDGES) + 1))
-        texts = Texts.written(ladder, prompts, sampler, max_new_tokens=LENGTH)
-        written = [*texts.tokens.values()]
+        written = write_texts(ladder, prompts, sampler, max_new_tokens=LENGTH)
         found = [*zip(prompts, seeds(prompts, 0), written, strict=True)]
         for prompt, seed, text in tqdm(found, f"match tables, T = {sampler.temperature:g}"):
             for looked in _look(ladder, ladder.encode(prompt), text, Chance(seed, sampler)):
