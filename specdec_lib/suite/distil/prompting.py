@@ -102,7 +102,9 @@ def own_requests(text: Path) -> dict[str, list[Request]]:
 def source_files(packages: Iterable[str]) -> Iterator[tuple[str, str]]:
     """Name and text of the Python files of installed packages, without tests."""
     for package in packages:
-        root = Path(find_spec(package).origin).parent
+        if (found := find_spec(package)) is None:
+            raise ValueError(f"prompts are made from {package}'s source, which is not installed")
+        root = Path(found.origin).parent
         for path in sorted(root.rglob("*.py")):
             parts = path.relative_to(root.parent).parts
             if not {"test", "tests"} & set(parts):
