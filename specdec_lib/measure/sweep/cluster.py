@@ -1,5 +1,6 @@
 """Sweeps on the workers of a Dask scheduler that is running somewhere."""
 
+import gc
 import ipaddress
 import os
 from collections.abc import Iterator, Sequence
@@ -39,11 +40,15 @@ def connect(address: str) -> Iterator["Client"]:
         )
     from distributed import Client
 
+    failed = ""
     try:
         client = Client(address, timeout=PATIENCE)
     except (OSError, TypeError, ValueError) as error:  # TypeError without certificates of TLS
+        failed = str(error) or "no reason given"
+    if failed:
+        gc.collect()  # ends the thread of the client that failed, in which another would hang
         wanted = f'`client` and {SCHEDULER} are addresses such as "tls://host:8786"'
-        raise ValueError(f"no scheduler answers at {address!r} ({error}); {wanted}") from error
+        raise ValueError(f"no scheduler answers at {address!r} ({failed}); {wanted}")
     with client:
         yield client
 
