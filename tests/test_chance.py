@@ -10,6 +10,7 @@ import torch
 from scipy import stats
 
 from specdec_lib.core.chance import Chance, Sampler
+from specdec_lib.core.chance.sampler import _kth_largest
 
 T1 = Sampler(1.0)
 LOGITS = torch.tensor([2.0, 1.0, 0.0, -1.0], dtype=torch.float64)
@@ -123,3 +124,13 @@ def test_a_draw_never_returns_a_token_without_probability(monkeypatch):
     for number, token in ((0.0, 1), (1 - 2.0**-53, 3)):
         monkeypatch.setattr(Chance, "uniform", lambda *_, number=number: number)
         assert Chance(0).draw("emit", torch.tensor([0.0, 0.5, 0.0, 0.5, 0.0]), 0, ()) == token
+
+
+def test_the_k_largest_are_those_of_a_full_sort_whatever_the_groups():
+    made = np.random.default_rng(0)
+    for size, k in itertools.product((64, 100, 129, 5_000), (1, 2, 7, 60)):
+        values = made.integers(0, 40, size).astype(np.float32)  # many ties, also of the k-th
+        values[made.random(size) < 0.5] = -np.inf
+        if size == 5_000:
+            values[::64] = 50 + made.random(len(values[::64]))  # the largest share a few groups
+        assert _kth_largest(values, k) == np.sort(values)[-k]

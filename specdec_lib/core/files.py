@@ -70,7 +70,9 @@ def write_together(contents: Mapping[Path, bytes]) -> None:
 
 
 def replace_marked(mark: str, text: str, page: Path = README) -> None:
-    """Replace what stands between the comments "MARK: begin" and "MARK: end" of a page."""
+    """Replace what stands between "<!-- MARK: begin -->" and "<!-- MARK: end -->" of a page; raises
+    ValueError if one is missing.
+    """
     begin, end = (f"<!-- {mark}: {side} -->" for side in ("begin", "end"))
     whole = page.read_text(encoding="utf-8")
     if begin not in whole or end not in whole:
@@ -168,5 +170,6 @@ def tensor_file(path: Path) -> "Iterator[safe_open]":
 
 
 def file_digest(path: Path) -> str:
+    """The SHA-256 of a file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

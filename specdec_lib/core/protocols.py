@@ -1,8 +1,7 @@
 """The protocols of models, drafts and rules."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import astuple, dataclass
-from operator import add, sub
+from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from jaxtyping import Float
@@ -22,10 +21,12 @@ class Usage:
     seconds: float = 0.0
 
     def __add__(self, other: "Usage") -> "Usage":
-        return Usage(*map(add, astuple(self), astuple(other)))
+        rows = self.rows + other.rows
+        return Usage(self.passes + other.passes, rows, self.seconds + other.seconds)
 
     def __sub__(self, other: "Usage") -> "Usage":
-        return Usage(*map(sub, astuple(self), astuple(other)))
+        rows = self.rows - other.rows
+        return Usage(self.passes - other.passes, rows, self.seconds - other.seconds)
 
 
 @runtime_checkable

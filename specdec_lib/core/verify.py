@@ -63,7 +63,8 @@ def look_up(
     lenience    in a review by a draft model: where no child is the choice, follow one it allows
     trace       receives one `Choice` per node on the path
 
-    Source: Miao et al. 2024, section 4, with noise shared by position; greedy is temperature 0.
+    Raises ValueError unless there is one row of logits per node. Source: Miao et al. 2024, section
+    4, with noise shared by position; greedy is temperature 0.
     """
     check_rows(tree, target_logits)
     path, node = [], ROOT
@@ -88,8 +89,8 @@ def reject(
     trace: Trace = ignore,
 ) -> Verdict:
     """Test the children of a node in order, and follow the first that is accepted; where none is,
-    end with a token drawn from what they left of the target's distribution. The output has it if
-    each of `tree.rows` is the exact distribution that its token was drawn from.
+    end with a token drawn from what they left of the target's distribution. The output has the
+    target's distribution if each of `tree.rows` is the one that its token was drawn from.
 
     leniences    in a review: per node l, its token is accepted with min(1, l · wanted ÷ offered)
     trace        receives one `Trial` per child tried, and the `FinalDraw`
@@ -99,8 +100,9 @@ def reject(
     wanted − offered), normalised: for chains, for siblings drawn with and without replacement, and
     for tokens that were not drawn (a point mass).
 
-    Raises ValueError if a row gives its token no probability. Source: Leviathan et al. 2023,
-    Algorithm 1; siblings as in Miao et al. 2024 and Chen et al. 2024 (Sequoia).
+    Raises ValueError unless there is one row of logits per node, and each of `tree.rows` gives its
+    token a positive probability. Source: Leviathan et al. 2023, Algorithm 1; siblings as in Miao et
+    al. 2024 and Chen et al. 2024 (Sequoia).
     """
     check_rows(tree, target_logits)
     path, node = [], ROOT

@@ -91,6 +91,7 @@ class MaxGram:
 
 
 def copied_chain(context: Context, tokens: Sequence[int], sources: Sequence[str]) -> TokenTree:
+    """The chain of these guesses after `context`, with scores that fall by `DECAY` per depth."""
     scores = [DECAY**depth for depth in range(1, len(tokens) + 1)]
     nodes = range(len(tokens))
     return TokenTree.rooted(context).grown(tokens, nodes, source=sources, scores=scores)

@@ -38,12 +38,9 @@ class CutHead(nn.Module):
 
     def forward(self, hidden: Float[Tensor, "*batch width"]) -> Float[Tensor, "*batch vocab"]:
         """The logits after each hidden state."""
-        return self.spread(hidden @ self.rows.T)
-
-    def spread(self, scored: Float[Tensor, "*batch rows"]) -> Float[Tensor, "*batch vocab"]:
-        """The logits of the whole vocabulary from those of the scored tokens, the first columns."""
+        scored = hidden @ self.rows.T
         logits = scored.new_full((*scored.shape[:-1], len(self.weight)), float("-inf"))
-        logits[..., self.places] = scored[..., : len(self.places)]
+        logits[..., self.places] = scored
         return logits
 
 

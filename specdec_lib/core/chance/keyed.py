@@ -52,8 +52,11 @@ class Chance:
     def rank(
         self, logits: Float[Tensor, " vocab"], position: int, k: int
     ) -> tuple[list[int], list[float]]:
-        """The k best tokens for `position` under the same noise, the first as of `choose`, and each
-        one's gap to the best in nats, unwarped at temperature 0. Source: Kool et al. 2019.
+        """The k best tokens for `position` under the same noise, of which the first is what
+        `choose` returns, and each one's gap to the best in nats; fewer where fewer are possible. At
+        temperature 0 the noise is 0, and log-probabilities are unwarped.
+
+        Source: Kool et al. 2019 (Gumbel-top-k is a sample without replacement).
         """
         allowed, perturbed = self._perturbed(logits, position)
         places, values = largest(perturbed, k)
@@ -75,11 +78,17 @@ class Chance:
         return [highest - value for value in values]
 
     def coin(self, probability: float, committed: int, slots: Slots) -> bool:
-        """Whether a test succeeds, at these child ranks below a root at position `committed`."""
+        """Whether a test of this probability succeeds, for the node that these child ranks lead to
+        in the tree whose root is at position `committed`.
+        """
         return self.uniform("coin", committed, slots) < probability
 
     def draw(self, use: str, probs: Float[Tensor, " vocab"], committed: int, slots: Slots) -> int:
-        """A token: a "sibling" at `slots`, or to "emit" as correction or bonus below `slots`."""
+        """A token drawn from `probs`.
+
+        use    "sibling" for a draft's child at `slots`, "emit" for the correction or bonus below
+               the node at `slots`
+        """
         cumulative = probs.double().cumsum(-1)
         aim = self.uniform(use, committed, slots) * cumulative[-1]
         return int(

@@ -14,12 +14,16 @@ from torch import Tensor
 
 from specdec_lib.core.kinds import Within, checked
 
-GROUP = 64  # values whose maximum is looked at first, where the k largest are sought
+GROUP = 64  # values whose maximum is taken first, where the k largest are sought
 LEAST_TEMPERATURE = 1e-6  # below it, logits over temperature leave what float32 holds
 
 
 class Candidates(NamedTuple):
-    """The tokens that a distribution allows, ascending (None for all), and log-probabilities."""
+    """The tokens that a distribution allows, and the log-probability of each.
+
+    tokens       token numbers, ascending; None where the whole vocabulary is allowed
+    log_probs    normalised, natural logarithm
+    """
 
     tokens: Int[np.ndarray, " kept"] | None
     log_probs: Float[np.ndarray, " kept"]
@@ -77,7 +81,9 @@ class Sampler:
 
 
 def checked_logits(logits: Float[Tensor, " vocab"]) -> Float[np.ndarray, " vocab"]:
-    """The logits on the CPU; raises ValueError unless the largest is finite."""
+    """The logits on the CPU, in float64 if they are that, else in float32; raises ValueError unless
+    the largest is finite, which is NaN if any logit is.
+    """
     logits = logits.detach().cpu()
     values = (logits if logits.dtype == torch.float64 else logits.float()).numpy()
     if not math.isfinite(highest := values.max()):
@@ -120,7 +126,9 @@ def largest(values: Float[np.ndarray, " n"], k: int) -> tuple[list[int], list[fl
 
 
 def _kth_largest(values: Float[np.ndarray, " n"], k: int) -> np.floating:
-    """The k-th largest value: at most that of k group maxima, below which nothing is sorted."""
+    """The k-th largest value. It is not below the k-th largest of the maxima of disjoint groups, so
+    that only values from there on are sorted.
+    """
     groups = len(values) // GROUP
     if k < groups:
         highest = values[: groups * GROUP].reshape(GROUP, groups).max(axis=0)

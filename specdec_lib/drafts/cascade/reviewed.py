@@ -17,7 +17,7 @@ from specdec_lib.core.decode import vocabularies_in
 from specdec_lib.core.kinds import Within, checked
 from specdec_lib.core.protocols import Draft, LanguageModel
 from specdec_lib.core.tree import ROOT, Count, MatchTable, TokenTree, leading
-from specdec_lib.core.verify import UNWARPED, look_up
+from specdec_lib.core.verify import look_up
 from specdec_lib.drafts.cascade.lenience import lenience_of, reject_leniently
 from specdec_lib.drafts.max_gram import ORIGINS
 from specdec_lib.drafts.trees.slots import Child, add_children
@@ -103,7 +103,7 @@ class Reviewed:
         """The token that goes on, and independent draws of the reviewer."""
         (root, depth), probs = place, chance.sampler.probs(logits)
         greedy = chance.sampler.temperature == 0
-        factor = float(UNWARPED.probs(logits)[kept.token]) if greedy else self.match.rate(0)
+        factor = unwarped(logits, [kept.token])[0] if greedy else self.match.rate(0)
         found = [kept._replace(factor=factor)]
         for rank in range(1, self.width):
             token = chance.draw("sibling", probs, root, (0,) * depth + (rank,))

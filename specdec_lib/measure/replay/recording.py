@@ -11,13 +11,12 @@ from jaxtyping import Float
 from torch import Tensor
 from tqdm.auto import tqdm
 
-from specdec_lib.core.chance import Chance, Sampler
+from specdec_lib.core.chance import Chance, Sampler, unwarped
 from specdec_lib.core.context import Context
 from specdec_lib.core.decode import decode
 from specdec_lib.core.kinds import checked
 from specdec_lib.core.protocols import LanguageModel
 from specdec_lib.core.tree import TokenTree
-from specdec_lib.core.verify import UNWARPED
 from specdec_lib.drafts.cascade import Relay, from_matrix
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.measure.texts import Texts
@@ -157,7 +156,7 @@ def _choices(
     def worth(row: Float[Tensor, " vocab"], position: int, tokens: set[int]) -> dict[int, float]:
         listed = sorted(tokens)
         if chance.sampler.temperature == 0:
-            return dict(zip(listed, UNWARPED.probs(row)[listed].tolist(), strict=True))
+            return dict(zip(listed, unwarped(row, listed), strict=True))
         gaps = chance.gaps(row, position, listed)
         return {token: math.exp(-gap) for token, gap in zip(listed, gaps, strict=True)}
 
