@@ -91,6 +91,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tokens", type=int, default=20_000, help="per number format")
     goal, rows = parser.parse_args().tokens, []
+    if goal < 1:
+        raise SystemExit(f"--tokens counts from 1, got {goal}")
     torch.set_num_threads(1)
     for dtype, how in FORMATS.items():
         fresh = comparisons(load_ladder(device="cpu", **how), dtype)

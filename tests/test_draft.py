@@ -54,6 +54,26 @@ def places(tree: TokenTree) -> set[tuple[int, ...]]:
 
 
 @pytest.mark.parametrize(
+    "match, siblings",
+    [(BY_GAP, "ranked"), (MatchTable(), "ranked"), (BY_GAP, "iid"), (BY_GAP, "distinct")],
+)
+def test_a_budget_adapts_where_gaps_are_looked_at_and_nowhere_else(match, siblings):
+    draft = TreeDraft(table_model(6, 1), budget=9, depth=4, siblings=siblings, match=match)
+    chances = [Chance(seed, Sampler(1.0)) for seed in range(20)]
+    shapes = {frozenset(places(draft.propose(CONTEXT, chance))) for chance in chances}
+    assert (len(shapes) > 1) == (match is BY_GAP and siblings == "ranked")
+
+
+@pytest.mark.parametrize("chance, siblings", [(GREEDY, "ranked"), (SAMPLED, "top")])
+def test_at_temperature_0_and_for_top_siblings_no_match_table_is_looked_at(chance, siblings):
+    by_gap, by_rank = (
+        TreeDraft(table_model(6, 1), budget=9, depth=4, siblings=siblings, match=match)
+        for match in (BY_GAP, MatchTable())
+    )
+    assert by_gap.propose(CONTEXT, chance) == by_rank.propose(CONTEXT, chance)
+
+
+@pytest.mark.parametrize(
     "chance,siblings", [(GREEDY, "ranked"), *((SAMPLED, kind) for kind in SIBLINGS)]
 )
 def test_a_fixed_shape_is_filled_in_one_pass_per_level(chance, siblings):

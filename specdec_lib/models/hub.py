@@ -1,5 +1,6 @@
 """Where a model lies: in a local folder, or under a name on the Hugging Face hub."""
 
+import functools
 from pathlib import Path
 from textwrap import shorten
 
@@ -14,14 +15,22 @@ OTHERS = ("*/*", "consolidated*")  # the same model in other formats
 
 
 def model_folder(source: Source) -> Path:
-    """The folder of a model, downloaded once from the hub.  Raises ValueError for no model."""
+    """The folder of a model, downloaded once from the hub.  Raises ValueError for no model, and for
+    a path that is no folder, for which no hub is asked.
+    """
     if Path(source).is_dir():
         return Path(source)
+    if isinstance(source, Path):
+        raise ValueError(f"a model is a local folder in hub format; there is no folder {source}")
+    return _downloaded(source)
+
+
+@functools.cache
+def _downloaded(name: str) -> Path:
     disable_progress_bars()
     try:
-        found = snapshot_download(str(source), allow_patterns=FILES, ignore_patterns=OTHERS)
+        return Path(snapshot_download(name, allow_patterns=FILES, ignore_patterns=OTHERS))
     except Exception as error:  # of the HTTP client that this version of huggingface_hub uses
         wanted = 'a local folder in hub format, or a name on the hub like "openai-community/gpt2"'
         why = shorten(f"{type(error).__name__}: {error}", 300)
-        raise ValueError(f"a model is {wanted}; {source!s} cannot be had ({why})") from error
-    return Path(found)
+        raise ValueError(f"a model is {wanted}; {name} cannot be had ({why})") from error

@@ -1,7 +1,6 @@
 """A model from a folder or from the hub: device, dtype and runtime are decided here, once."""
 
 from collections.abc import Mapping
-from pathlib import Path
 from textwrap import shorten
 from typing import TYPE_CHECKING
 
@@ -17,15 +16,16 @@ from transformers.utils.logging import disable_progress_bar
 from specdec_lib.core.kinds import checked
 from specdec_lib.core.protocols import LanguageModel
 from specdec_lib.models.cached.model import CachedModel
+from specdec_lib.models.complete import AutoModel, read_network
 from specdec_lib.models.hub import Source, model_folder
 from specdec_lib.models.seq2seq import Seq2SeqModel
 
 if TYPE_CHECKING:
     from specdec_lib.models.fast.model import FastModel
 
+LOCAL = {"trust_remote_code": False, "local_files_only": True}  # its code is never run
 DTYPES = {"float32": torch.float32, "float64": torch.float64, "bfloat16": torch.bfloat16}
 RUNTIMES = ("reference", "fast", "int8", "auto")
-AutoModel = type[AutoModelForCausalLM] | type[AutoModelForSeq2SeqLM]
 READERS = {AutoModelForCausalLM: "load_seq2seq", AutoModelForSeq2SeqLM: "load_model"}  # of others
 
 
@@ -136,30 +136,13 @@ def _load(kind: AutoModel, source: Source, device: str, dtype: str) -> PreTraine
     disable_progress_bar()
     folder = model_folder(source)
     try:
-        config = AutoConfig.from_pretrained(folder)
+        config = AutoConfig.from_pretrained(folder, **LOCAL)
         if config.is_encoder_decoder == (kind is AutoModelForCausalLM):
             found = f"{'an' if config.is_encoder_decoder else 'no'} encoder-decoder model"
             raise ValueError(f"it is {found} ({config.model_type}), which `{READERS[kind]}` reads")
-        network = _read_network(kind, folder, DTYPES[dtype]).to(device)
+        network = read_network(kind, str(folder), config, DTYPES[dtype], LOCAL).to(device)
         network.config.name_or_path = str(source)
         return network
     except Exception as error:  # of whichever part of transformers the files upset
         why = shorten(f"{type(error).__name__}: {error}".removeprefix("ValueError: "), 400)
         raise ValueError(f"{source!s} cannot be read as a model on {device}: {why}") from error
-
-
-def _read_network(kind: AutoModel, folder: Path, dtype: torch.dtype) -> PreTrainedModel:
-    """The network of safetensors files, where Transformers would fill in and leave out; raises
-    ValueError unless they hold the tensors of the configuration, all finite.
-    """
-    reported = {"ignore_mismatched_sizes": True, "output_loading_info": True}
-    options = {"dtype": dtype, "use_safetensors": True, "trust_remote_code": False}
-    network, found = kind.from_pretrained(folder, **options, **reported)
-    for what in ("missing", "unexpected", "mismatched"):
-        if names := sorted(map(str, found[f"{what}_keys"])):
-            wrong = f"{len(names)} tensors are {what} in its files, the first {names[0]}"
-            raise ValueError(f"{wrong}: they do not fit its configuration")
-    for name, tensor in network.named_parameters():
-        if not torch.isfinite(tensor.sum(dtype=torch.float64)):  # a sum is the quickest look
-            raise ValueError(f"its tensor {name!r} holds NaN or infinite numbers")
-    return network

@@ -86,8 +86,8 @@ def counted_speed_up(
         named = ", ".join(missing)
         raise ValueError(f"a model that ran needs a price: {named} has none; there are {known}")
     paid = [prices[model] for model in passes]
-    least = min((tokens, *passes.values(), *paid))
-    if not (least >= 0 and passes.get(target, 0) > 0 and prices[target] > 0):
+    fits = all(value >= 0 for value in (tokens, *passes.values(), *paid))
+    if not (fits and passes.get(target, 0) > 0 and prices[target] > 0):
         got = f"{target!r}, tokens={tokens}, passes {dict(passes)}, prices {dict(prices)}"
         raise ValueError(f"the target's passes and price are above 0, others not below; got {got}")
     cost = math.fsum(count * price for count, price in zip(passes.values(), paid, strict=True))

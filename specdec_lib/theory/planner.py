@@ -71,7 +71,7 @@ def chain_map(
     overhead    seconds per round outside the models beyond those of plain decoding, in target
                 passes: added to `verify` of `chain_speed_up`
     """
-    if min(lengths, default=0) < 1 or not min((*costs, overhead)) >= 0:
+    if min(lengths, default=0) < 1 or not all(one >= 0 for one in (*costs, overhead)):
         got = f"{list(lengths)}, {list(costs)}, {overhead}"
         wanted = "a map needs lengths of at least 1, and costs and an overhead of 0 or more"
         raise ValueError(f"{wanted}, got {got}")
@@ -102,6 +102,7 @@ def chain_break_even(
         [cell] = chain_map([rate], [cost], verify, lengths=lengths, overhead=overhead)
         return cell.speed_up > 1
 
+    ever = pays(1.0)  # which checks the arguments
     fixed = _round_costs(lengths, verify, overhead)
     most = max(
         (chain_tokens(acceptance_rate, length) - outside) / length
@@ -111,7 +112,7 @@ def chain_break_even(
     while high - low > CLOSE:
         middle = (low + high) / 2
         low, high = (low, middle) if pays(middle) else (middle, high)
-    return BreakEven(high if pays(1.0) else None, most if most >= 0 else None)
+    return BreakEven(high if ever else None, most if most >= 0 else None)
 
 
 def tree_work(shape: Shape, rates: Rates, *, context: Integral = 256) -> Work:

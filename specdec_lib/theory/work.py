@@ -41,7 +41,9 @@ class PassTable:
         return max(found, min(map(min, self.seconds)) / 2)  # a noisy slope must not give 0
 
     def faster(self, times: Real) -> "PassTable":
-        """The same table with every value divided by `times`, above 0."""
+        """The same table with every value divided by `times`, above 0, else ValueError."""
+        if not times > 0:
+            raise ValueError(f"a model is more than 0 times as fast, got {times}")
         scaled = tuple(tuple(value / float(times) for value in line) for line in self.seconds)
         return PassTable(self.rows, self.contexts, scaled)
 

@@ -33,7 +33,9 @@ class Pair:
 
     def encode(self, prompt: Prompt | str) -> Context:
         """A context with the prompt as its source (up to 192 tokens) and the decoder's start."""
-        source = self.tokenizer.encode(prompt if isinstance(prompt, str) else prompt.text)
+        text = prompt if isinstance(prompt, str) else prompt.text
+        text.encode()  # a ValueError for half of a surrogate pair
+        source = self.tokenizer.encode(text)
         return Context.of((self.target.model.config.decoder_start_token_id,), tuple(source))
 
     def text(self, token: int) -> str:

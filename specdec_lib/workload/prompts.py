@@ -103,7 +103,8 @@ def _published(name: str) -> Iterator[tuple[str, dict[str, Any]]]:
         remedy = '`pip install -e ".[hub]"` and a network, or a local file of lines {"text": …}'
         raise ValueError(f"{name} cannot be had ({error}); it needs {remedy}") from error
     for number, line in enumerate(found, 1):
-        yield f"{name}, row {number}", {"text": template.format_map(line)}
+        words = line | {"subject": str(line.get("subject")).replace("_", " ")}  # of MMLU
+        yield f"{name}, row {number}", {"text": template.format_map(words)}
 
 
 def _distinct(domain: str, given: Iterator[tuple[str, object]]) -> list[Prompt]:

@@ -26,11 +26,12 @@ def collect(
     generations: Iterable[tuple[Setting, Prompt, Generation]],
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """A row per guess that was looked at (each child of the root and of each accepted node), and a
-    row per round, of what `sweep.grid.generations` yields; the columns are in docs/glossary.md.
+    row per round, of what `sweep.grid.generations` yields; the glossary has most columns.
 
     Of a guess, depth is 1 below the root, rank from 0 in draw order, parent_rank −1 at depth 1,
     confidence its score ÷ its parent's; tried, where it or no sibling before it was accepted. Of a
-    round, source is of the first emitted token, stop "" before the last one.
+    round, source is of the first emitted token, deepest the depth of its tree, stop "" before the
+    last one.
     """
     looked_at, played = [], []
     for setting, prompt, generation in generations:

@@ -87,35 +87,39 @@ def watched(target: LanguageModel, draft: Draft, watch: Stopwatch) -> Iterator[N
         elif around[0] == MOVES:
             around = (MOVES, model.name)
         inside.add(id(model))
-        with watch.part(around):
-            found = method(model, *given, **named)
-        inside.remove(id(model))
+        try:
+            with watch.part(around):
+                found = method(model, *given, **named)
+        finally:
+            inside.remove(id(model))
         if before is not None:
             watch.move((model.usage - before).seconds, around, own)
         return found
 
-    def propose(method: Callable, its: Draft, *given, **named) -> object:
-        with watch.part((TABLES if id(its) in tables else TREE, "")):
-            return method(its, *given, **named)
-
     with ExitStack() as replaced:
-
-        def replace(part: object, name: str, wrapper: Callable) -> None:
-            kind = part if isinstance(part, type) else type(part)
-            timed = _around(getattr(kind, name), wrapper)
-            replaced.enter_context(mock.patch.object(kind, name, timed))
-
-        for part in {type(part): part for part in parts}.values():
+        for kind, part in {type(part): part for part in parts}.items():
             if isinstance(part, LanguageModel):
-                replace(part, "score", partial(call, (MOVES, "")))
+                _replace(replaced, kind, "score", partial(call, (MOVES, "")))
             if isinstance(part, TreeGrower):
-                replace(part, "grow", partial(call, (TREE, "")))
-                replace(part, "rank", partial(call, (TREE, "")))
+                _replace(replaced, kind, "grow", partial(call, (TREE, "")))
+                _replace(replaced, kind, "rank", partial(call, (TREE, "")))
             if isinstance(part, Draft):
-                replace(part, "propose", propose)
+                _replace(replaced, kind, "propose", partial(_propose, watch, tables))
         for name in DECISIONS:
-            replace(Chance, name, partial(_decide, watch))
+            _replace(replaced, Chance, name, partial(_decide, watch))
         yield
+
+
+def _replace(replaced: ExitStack, kind: type, name: str, wrapper: Callable) -> None:
+    timed = _around(getattr(kind, name), wrapper)
+    replaced.enter_context(mock.patch.object(kind, name, timed))
+
+
+def _propose(
+    watch: Stopwatch, tables: set[int], method: Callable, its: Draft, *given, **named
+) -> object:
+    with watch.part((TABLES if id(its) in tables else TREE, "")):
+        return method(its, *given, **named)
 
 
 def _around(method: Callable, wrapper: Callable) -> Callable:
@@ -152,8 +156,8 @@ def round_parts(
     refuse_learners("a ledger", *drafts.values())
     limits, found = {"rule": rule, "stop_tokens": tuple(stop_tokens)}, []
     for draft in drafts.values():
-        few = min(WARM_TOKENS, max_new_tokens)
-        time_rounds(target, draft, prompts[0], chances[0], max_new_tokens=few, **limits)
+        few = limits | {"max_new_tokens": min(WARM_TOKENS, max_new_tokens)}
+        time_rounds(target, draft, prompts[0], chances[0], **few)
     limits["max_new_tokens"] = max_new_tokens
     turns = list(product(enumerate(zip(prompts, chances, strict=True)), enumerate(drafts.items())))
     bar = tqdm(turns, "ledger", disable=not progress, mininterval=1)

@@ -123,6 +123,8 @@ def beside_predictions(prediction: pd.DataFrame, rows: pd.DataFrame) -> pd.DataF
     `measured_speed_ups`; error, predicted ÷ measured − 1; foreseen_tokens_per_round, and the rest
     of `predict_speeds`.
     """
+    if missing := sorted({AUTOREGRESSIVE, *prediction.draft} - set(rows.draft)):
+        raise ValueError(f"no measurement of {', '.join(missing)}")
     plain = prediction.predicted[prediction.draft == AUTOREGRESSIVE].iloc[0]
     found = prediction.rename(columns={"tokens_per_round": "foreseen_tokens_per_round"})
     found.insert(3, "predicted_speed_up", found.predicted / plain)

@@ -40,6 +40,11 @@ class CascadeSetting:
     lenience: float = 1.0
     exempt_max_gram: bool = True
 
+    def __post_init__(self) -> None:  # lists and arrays pass for tuples, and replays are cached
+        object.__setattr__(self, "drafters", tuple(self.drafters))
+        rows = tuple(tuple(map(int, row)) for row in self.matrix)
+        object.__setattr__(self, "matrix", rows)
+
     @property
     def labels(self) -> dict[str, object]:
         """As columns of a table."""

@@ -41,6 +41,8 @@ def costs_of(
         known = ", ".join(prices) or "none"
         needed = f"a model that ran needs a price: {missing[0]} has none"
         raise ValueError(f"{needed}; there are {known}")
+    if not (prices[TARGET] > 0 and all(prices[name] >= 0 for name in rounds[0].every_pass)):
+        raise ValueError(f"the target's price is above 0, others not below; got {dict(prices)}")
     return (
         [sum(one.emitted) * prices[TARGET] for one in rounds],
         [sum(prices[name] * count for name, count in one.every_pass.items()) for one in rounds],

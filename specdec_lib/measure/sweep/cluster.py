@@ -3,6 +3,7 @@
 import gc
 import ipaddress
 import os
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 SCHEDULER, INSECURE = "SPECDEC_SCHEDULER", "SPECDEC_SCHEDULER_INSECURE"
 PLAIN = ("", "tcp", "ws")  # protocols that neither encrypt nor ask who calls
 PATIENCE = 10  # seconds until a scheduler must have answered
+_ONE = threading.Lock()  # models remember and count, so a worker decodes one prompt at a time
 
 
 @contextmanager
@@ -81,8 +83,9 @@ def finished_rows(
 
 
 def _fingerprint(job: Job) -> str:
-    torch.set_num_threads(1)
-    return job.fingerprint()
+    with _ONE:
+        torch.set_num_threads(1)
+        return job.fingerprint()
 
 
 def _rows(prompt: Prompt, job: Job, expected: str) -> list[Row]:
@@ -92,4 +95,5 @@ def _rows(prompt: Prompt, job: Job, expected: str) -> list[Row]:
     if (found := _fingerprint(job)) != expected:
         differ = "workers differ in models, code, versions or kind of device"
         raise ValueError(f"{differ}: fingerprints {expected} and {found}")
-    return job.rows(prompt)
+    with _ONE:
+        return job.rows(prompt)

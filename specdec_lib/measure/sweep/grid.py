@@ -1,7 +1,7 @@
 """The settings of a sweep, the generations that they give, and the row of each generation."""
 
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from tqdm.auto import tqdm
@@ -122,9 +122,11 @@ def generations(
                 bar.update()
 
 
-def check_settings(settings: Sequence[Setting]) -> Sequence[Setting]:
+def check_settings(settings: Iterable[Setting]) -> tuple[Setting, ...]:
     """The settings.  Raises ValueError if there is none, two share name, sampler and rule, or a
-    draft learns."""
+    draft learns.
+    """
+    settings = tuple(settings)  # a recipe may yield them
     keys = [(setting.name, setting.sampler, setting.rule) for setting in settings]
     if not keys or len(set(keys)) < len(keys):
         wanted = "a sweep needs settings with different names, samplers or rules"

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Mapping
 
+import numpy as np
 import pandas as pd
 from torch.nn import Embedding
 
@@ -98,13 +99,15 @@ def seconds_at(
 
 def _sums(table: pd.DataFrame, known: Mapping | set, cost: Callable[..., float]) -> pd.Series:
     """Per row the costs of the models that ran; a column of another setting's model is NaN."""
-    total = pd.Series(0.0, table.index)
+    total = np.zeros(len(table))
     for name in table.filter(regex="_passes$").columns.str.removesuffix("_passes"):
-        ran = table[table[f"{name}_passes"] > 0]
-        if len(ran) and name not in known:
+        ran = (table[f"{name}_passes"] > 0).to_numpy()
+        if ran.any() and name not in known:
             there = ", ".join(known) or "none"
             raise ValueError(f"the model {name!r} ran and is not described; there are {there}")
-        columns = (ran[f"{name}_{part}"] for part in ("passes", "rows", "context_tokens"))
+        columns = (
+            table.loc[ran, f"{name}_{part}"] for part in ("passes", "rows", "context_tokens")
+        )
         costs = [cost(name, *counts) for counts in zip(*columns, strict=True)]
-        total[ran.index] += costs
-    return total
+        total[ran] += costs
+    return pd.Series(total, table.index)

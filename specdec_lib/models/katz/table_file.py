@@ -37,6 +37,8 @@ def read(path: Path) -> tuple[tuple[Level, ...], np.ndarray]:
 
 
 def _levels(arrays: "np.lib.npyio.NpzFile", order: int) -> tuple[Level, ...]:
+    if order < 1:
+        raise ValueError(f"it has {order} levels")
     levels: list[Level] = []
     for depth in range(order):
         counts = _whole(arrays[f"counts_{depth}"]).astype(np.int64)
@@ -46,6 +48,8 @@ def _levels(arrays: "np.lib.npyio.NpzFile", order: int) -> tuple[Level, ...]:
             parents = np.repeat(np.arange(len(levels[-1])), _whole(arrays[f"fans_{depth - 1}"]))
         last = depth + 1 == order
         ends = np.zeros(len(counts)) if last else _whole(arrays[f"ends_{depth}"])
+        if len({len(tokens), len(counts), len(ends), len(parents)}) > 1:
+            raise ValueError(f"its arrays do not fit each other at level {depth}")
         levels.append(Level(tokens, counts, ends.astype(np.int64), parents))
     return tuple(levels)
 

@@ -137,6 +137,8 @@ def roofline(
     ridge = roof / bandwidth
     xs = 0.4 * min(ridge, least), 20 * max(ridge, most)
     ys = 0.4 * min(bandwidth * xs[0], slowest), 2.5 * max(roof, fastest)
+    if strangers := sorted({*table["kind"]} - {*KINDS}):
+        raise ValueError(f"a point is of the {' or '.join(KINDS)}, got {strangers[0]!r}")
     x, y = "operations per byte, in FLOP/byte", "operations per second, in FLOP/s"
     chart = Chart(high=416, x=x, y=y)
     _draw_roof(chart.figure, bandwidth, roof, xs, ys[0])

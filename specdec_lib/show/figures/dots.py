@@ -30,6 +30,8 @@ def acceptance(
     """
     check(table, "", f"{x} series low rate high at_risk")
     rows = marks(table, x, "rate", series="series", **RATES)
+    if log_x and not rows["x"].min() > 0:
+        raise ValueError(f"a logarithmic axis shows {x} above 0, got {rows['x'].min()}")
     chart = Chart(high=384, x=x_title, y=RATE)
     add_dots(chart, rows, joined=2)
     chart.axis("x", type="log" if log_x else "linear", showline=True)
@@ -130,6 +132,8 @@ def speed_sweep(table: pd.DataFrame) -> go.Figure:
     """
     check(table, "sweep value draft", "domain temperature speed_up_low speed_up speed_up_high")
     said = {"temperature": "by temperature ({domain})", "domain": "by domain (T = {temperature:g})"}
+    if strangers := sorted({*table["sweep"]} - {*said}):
+        raise ValueError(f"a sweep is by {' or '.join(said)}, got {strangers[0]!r}")
     first = table.drop_duplicates("sweep").set_index("sweep")
     panels = {name: said[name].format_map(first.loc[name]) for name in said if name in first.index}
     drafts = names_of(table["draft"])

@@ -93,14 +93,16 @@ def rivals(table: pd.DataFrame, *, title: str) -> go.Figure:
         found = marks(table, column, rows, ends=ends, text=column).assign(panel=PANELS[column])
         plain.append(found)
         add_bars(chart, found, RIVALS, lying=True)
-    for model in (name.removesuffix("_price") for name in table if name.endswith("_price")):
+    models = [name.removesuffix("_price") for name in table if name.endswith("_price")]
+    hues = looks(theme.MODEL_NAMES.get(model, model) for model in models)
+    for model in models:
         called, note = (
             theme.MODEL_NAMES.get(model, model),
             f"{{{model}_passes:.2f}} passes per round",
         )
         found = marks(table.drop(columns="look"), f"{model}_price", rows, note=note)
         found = found.assign(panel=PRICE, series=called, base=base)
-        look = Look(looks([called])[called].colour, hatch=PRICE_HATCHES.get(model, "x"))
+        look = Look(hues[called].colour, hatch=PRICE_HATCHES.get(model, "x"))
         add_bars(chart, found, {called: look}, lying=True)
         base = base + found["x"]
     sums = marks(table.assign(sum=base), "sum", rows, text="sum").assign(panel=PRICE)

@@ -138,8 +138,13 @@ def _exporter_works() -> bool:
 
 
 def smaller(png: bytes) -> bytes:
-    """The exporter's picture with at most 256 colours: a quarter of the bytes."""
-    pixels = _pixels(png)
+    """The exporter's picture with at most 256 colours: a quarter of the bytes; or as it is where
+    its rows are stored in another way.
+    """
+    try:
+        pixels = _pixels(png)
+    except ValueError:
+        return png
     height, width, _ = pixels.shape
     for step in STEPS:
         levels = (pixels.astype(np.uint32) + step // 2) // step

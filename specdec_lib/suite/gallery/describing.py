@@ -64,7 +64,8 @@ def _pick(wanted: Mapping, rows: "DataFrame") -> float:
         return number(wanted["item"], wanted["key"])
     for column, value in wanted["where"].items():
         rows = rows[rows[column] == value]
-    return pd.to_numeric(rows[wanted["column"]]).agg(wanted["take"])
+    found = rows.get(wanted["column"], pd.Series(dtype=float))
+    return pd.to_numeric(found).agg(wanted["take"])
 
 
 def _format(value: float, exact: bool = False) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from specdec_lib.core.chance import Sampler
 from specdec_lib.core.commandline import Parser
 from specdec_lib.core.kinds import checked
 from specdec_lib.measure.sweep.grid import Setting
@@ -42,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         data = parse_setting(given.file.read_text(encoding="utf-8"))
         found = _flags(data)
-    except (OSError, ValueError, TypeError, KeyError) as error:
+    except (OSError, ValueError, TypeError, LookupError, StopIteration) as error:
         raise ValueError(f"{given.file}: {error}") from error
     print(f"sampling of each request: {_sampling(data.sampler)}")
     print("\n".join(f"lost: {what}" for what in found[0].lost) or "lost: nothing")
@@ -61,6 +62,9 @@ def _flags(data: ExportedSetting) -> tuple[Flags, ...]:
     plain, sampled = nearest(data.draft), data.sampler["temperature"] > 0
     if plain.model is not None and plain.model not in data.models:
         raise ValueError(f"models has no {plain.model!r}")
+    Sampler(**{name: one for name, one in data.sampler.items() if name != "type"})  # checks them
+    if not 0 <= plain.length <= plain.guesses:
+        raise ValueError(f"a draft has 0 guesses or more, got {plain.length} of {plain.guesses}")
     values = _values(plain, data)
     lost = (*plain.lost, RANKED) if sampled and plain.length else plain.lost
     which = "copies" if plain.model is None else "model"

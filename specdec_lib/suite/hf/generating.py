@@ -114,7 +114,7 @@ class Speculative:
 class Speech:
     """What has been said, and what is done at each new token.
 
-    tokens     the whole text as `generate` knows it, padding included
+    tokens     the whole text so far
     sampled    whether tokens are drawn from the processed distribution
     said       how many tokens of the current round
     """

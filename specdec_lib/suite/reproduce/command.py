@@ -59,7 +59,11 @@ def main(arguments: Sequence[str] | None = None, *, notebooks: Path = NOTEBOOKS)
             for name in sweep_partial(place):
                 say(f"removed {place / name}, half-written by a run that was killed")
         status = _run(_due(runs, asked), asked)
-        say(f"all figures: {build(folder, notebooks=notebooks)}")
+        try:
+            say(f"all figures: {build(folder, notebooks=notebooks)}")
+        except (OSError, ValueError) as problem:
+            say(f"error: the page that shows the figures is as it was: {problem}")
+            return status or 1
         return status
 
 

@@ -181,3 +181,7 @@ def check_parameters(
     except ValidationError as problem:
         said = f"{notebook.stem} declares {', '.join(map(': '.join, kinds.items()))}"
         raise ValueError(f"{wrong_fields(problem, notebook.stem)}; {said}") from problem
+    except (NameError, SyntaxError, TypeError, AttributeError) as problem:
+        said = f"{notebook.stem} declares {', '.join(map(': '.join, kinds.items()))}"
+        allowed = "parameters have names, and are int, float, str, bool, or lists or dicts of them"
+        raise ValueError(f"{allowed}; {said}") from problem

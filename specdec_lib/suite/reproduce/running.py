@@ -86,6 +86,9 @@ def _papermill(run: NotebookRun) -> str:
             )
     except (PapermillExecutionError, CellTimeoutError, RuntimeError, KeyError) as problem:
         failure = problem  # of a cell, or the kernel died
+    except OSError:  # a full disk: what an earlier run kept is worth more
+        unfinished.unlink(missing_ok=True)
+        raise
     if unfinished.exists():
         unfinished.replace(run.kept)
     return "" if failure is None else explain_failure(failure, run)
