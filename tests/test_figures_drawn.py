@@ -103,6 +103,7 @@ def test_the_stored_table_is_drawn_and_a_wrong_one_is_refused(name):
 REFUSED = {
     "node, got 0": lambda: figures.budget_curves(stored("01_budget").assign(budget=0)),
     "above 0, got 0": lambda: MACHINE(stored("03_roofline").assign(intensity=0)),
+    "paper or ours, got 'guess'": lambda: MACHINE(stored("03_roofline").assign(kind="guess")),
     "k1 and k2": lambda: figures.surface(SURFACE, **MATRIX | {"best": (0, 77)}),
     "got 0 rows": lambda: figures.break_even(MAP, PAIRS[:0], title=""),
     "1 to .* rows, got 999": lambda: figures.pass_at(CURVE, LINE, rows=999, title=""),

@@ -200,3 +200,10 @@ def test_the_command_prints_flags_and_losses_without_loading_a_model(ladder, tmp
         path.write_text(wrong or json.dumps(data))
         with pytest.raises(ValueError, match=rf"tuned.json: .*{said}"):
             main([str(path)])
+    relay = {"type": "Relay", "parts": [{"type": "NoDraft"}], "lengths": [0]}
+    chain = json.loads(export_setting(Setting("chain", ChainDraft(ladder.draft, 3), WARM)))
+    wrong = (chain["draft"] | {"length": -5}, {}), (relay, {}), (chain["draft"], {"top_p": 7.0})
+    for draft, sampler in wrong:
+        path.write_text(json.dumps(chain | {"draft": draft, "sampler": chain["sampler"] | sampler}))
+        with pytest.raises(ValueError, match=r"tuned\.json: "):
+            main([str(path)])

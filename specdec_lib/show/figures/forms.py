@@ -1,5 +1,6 @@
 """The four forms that charts are made of: dots, lines with bands, bars, and cells."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -204,5 +205,9 @@ def _error_bars(rows: pd.DataFrame, value: str, colour: str) -> dict[str, object
     if "low" not in rows or rows["low"].isna().all():
         return {"visible": False}
     middle = rows[value].astype(float)
-    ends = {"array": list(rows["high"] - middle), "arrayminus": list(middle - rows["low"])}
+    above, below = rows["high"] - middle, middle - rows["low"]
+    ends = {  # None where there is no interval: a kernel's messages hold no NaN
+        side: [None if math.isnan(one) else one for one in length]
+        for side, length in (("array", above), ("arrayminus", below))
+    }
     return ends | {"type": "data", "color": colour, "thickness": 1.6, "width": 4}
