@@ -14,9 +14,12 @@ from specdec_lib.models.fast.tiles import (
     TOGETHER,
     add_products,
     compiled,
+    largest_lanes,
+    strip,
 )
 
 NONE, GELU_TANH = range(2)  # activations
+PIECE = 4 * TOGETHER  # panels that one thread computes at a time
 # flags of LLVM: the first keeps sums in their order, the second may reorder sums of a fixed length
 LINEAR_IN_ORDER = {"contract"}
 LINEAR_IN_LANES = {"contract", "reassoc", "nsz"}
@@ -46,15 +49,23 @@ def gelu_tanh(x):
 
 
 @compiled()
-def panel_sums(panels, together, depth, x, sums):
-    """Write prepared x [rows, …] times so many panels of this depth to `sums`."""
-    left = len(x)
-    first = 0
+def largest_of(numbers, sizes):
+    """The largest of some numbers, or of their absolute values."""
+    vectors = len(numbers) // COLUMNS
+    largest = largest_lanes(numbers, vectors, sizes)
+    for one in range(vectors * COLUMNS, len(numbers)):
+        largest = max(largest, abs(numbers[one]) if sizes else numbers[one])
+    return largest
+
+
+@compiled()
+def panel_sums(panels, panel, together, depth, x, sums, column):
+    """Write prepared x [rows, …] times adjoining panels of this depth to columns of `sums`."""
+    left, first = len(x), 0
     tiles = (left + ROWS - 1) // ROWS
     while tiles:
         rows = (left + tiles - 1) // tiles
-        source, out = x[first:], sums[first:]
-        add_products(panels, together, depth, source, x.strides[0], rows, out, sums.strides[0])
+        add_products(panels, panel, together, depth, x, first, rows, sums, column)
         first += rows
         left -= rows
         tiles -= 1
@@ -65,20 +76,20 @@ def quantise(x):
     """Rows of eight bits: per 32 numbers, these as −127 to 127, their scale, scale times sum."""
     count, width = x.shape
     records = np.zeros((count, (width + BLOCK - 1) // BLOCK, ROW_RECORD), np.float32)
-    whole = records.view(np.int8)
+    whole = records.view(np.int8).reshape(count, -1)
     for row in range(count):
         for block in range(records.shape[1]):
-            part = x[row, block * BLOCK : block * BLOCK + BLOCK]
-            largest = np.float32(0.0)
-            for one in range(len(part)):
-                largest = max(largest, abs(part[one]))
+            first = block * BLOCK
+            part = strip(x, row, first, min(BLOCK, width - first))
+            out = strip(whole, row, 4 * ROW_RECORD * block, BLOCK)
+            largest = largest_of(part, True)
             scale = largest / np.float32(127.0)
             inverse = np.float32(127.0) / largest if largest > 0 else np.float32(0.0)
             total = np.int32(0)
             for one in range(len(part)):
                 number = np.int32(np.rint(part[one] * inverse))
-                whole[row, block, one] = number
-                total += number
+                out[one] = number
+                total = np.int32(total + number)
             records[row, block, BLOCK // 4] = scale
             records[row, block, BLOCK // 4 + 1] = scale * np.float32(total)
     return records
@@ -116,30 +127,31 @@ def _prepared(x, panels):
 @compiled(LINEAR_IN_ORDER)
 def linear_panels(linear, layer, number, x, y, activation, added):
     """Write one of `pieces` of x Wᵀ + bias, activated, to y, or add it; x is prepared."""
-    weights, biases = linear
-    panel = number * TOGETHER
-    together = min(TOGETHER, weights.shape[1] - panel)
-    column, columns = panel * COLUMNS, together * COLUMNS
+    weights, biases = linear[0][layer], linear[1]
     sums = np.empty((len(x), TOGETHER * COLUMNS), np.float32)
-    panel_sums(weights[layer, panel:], together, x.shape[1], x, sums)
-    bias = biases[layer].reshape(-1)[column : column + columns]
-    for row in range(len(x)):
-        out, found = y[row, column : column + columns], sums[row, :columns]
-        if added:
-            for one in range(columns):
-                out[one] += found[one] + bias[one]
-        elif activation == NONE:
-            for one in range(columns):
-                out[one] = found[one] + bias[one]
-        else:
-            for one in range(columns):
-                out[one] = gelu_tanh(found[one] + bias[one])
+    last = min(PIECE * (number + 1), len(weights))
+    for panel in range(PIECE * number, last, TOGETHER):
+        together = min(TOGETHER, last - panel)
+        panel_sums(weights, panel, together, x.shape[1], x, sums, 0)
+        column, columns = panel * COLUMNS, together * COLUMNS
+        bias = strip(biases, layer, column, columns)
+        for row in range(len(x)):
+            out, found = strip(y, row, column, columns), strip(sums, row, 0, columns)
+            if added:
+                for one in range(columns):
+                    out[one] += found[one] + bias[one]
+            elif activation == NONE:
+                for one in range(columns):
+                    out[one] = found[one] + bias[one]
+            else:
+                for one in range(columns):
+                    out[one] = gelu_tanh(found[one] + bias[one])
 
 
 @compiled()
 def pieces(linear):
     """How many calls of `linear_panels` make a linear layer."""
-    return (linear[0].shape[1] + TOGETHER - 1) // TOGETHER
+    return (linear[0].shape[1] + PIECE - 1) // PIECE
 
 
 @compiled(LINEAR_IN_LANES)
@@ -163,9 +175,7 @@ def layer_norm(x, weight, bias, epsilon, centred, y):
 @compiled(LINEAR_IN_LANES)
 def exponentiate(scores):
     """Replace scores by e to the score less the largest, and return their sum."""
-    largest = scores[0]
-    for one in range(len(scores)):
-        largest = max(largest, scores[one])
+    largest = largest_of(scores, False)
     for one in range(len(scores)):
         scores[one] = exponential(scores[one] - largest)
     total = np.float32(0.0)

@@ -19,7 +19,7 @@ from specdec_lib.models.fast.arithmetic import (
     pieces,
     prepared,
 )
-from specdec_lib.models.fast.tiles import COLUMNS, TOGETHER, compiled
+from specdec_lib.models.fast.tiles import COLUMNS, TOGETHER, compiled, strip
 
 
 @compiled(LINEAR_IN_ORDER)
@@ -49,52 +49,56 @@ def scratch(count, width, inner, layers, gated):
 
 
 @compiled(LINEAR_IN_ORDER)
-def attend(queries, keys, values, used, committed, paths, counts, y):
-    """Write the attention output of all rows through one head to y: each sees the first `committed`
-    of the `used` entries, then those of its path. Keys lie as [entries ÷ 16, size, 16], values as
-    [size ÷ 16, entries, 16].
+def attend(queries, keys, values, used, committed, paths, counts, y, first):
+    """Write the attention output of all rows through one head to the columns of y from `first`:
+    each row sees the first `committed` of the `used` entries, then those of its path, in order.
+    Keys lie as [entries ÷ 16, size, 16], values as [size ÷ 16, entries, 16].
     """
     rows, size = queries.shape
     panels = (used + COLUMNS - 1) // COLUMNS
     scores = np.empty((rows, panels * COLUMNS), np.float32)
-    weights = np.empty((rows, committed + paths.shape[1]), np.float32)
     totals = np.empty(rows, np.float32)
     scale = np.float32(1.0) / np.sqrt(np.float32(size))
     for panel in range(0, panels, TOGETHER):
         together = min(TOGETHER, panels - panel)
-        panel_sums(keys[panel:], together, size, queries, scores[:, panel * COLUMNS :])
+        panel_sums(keys, panel, together, size, queries, scores, panel * COLUMNS)
     for row in range(rows):
-        seen = committed + counts[row]
-        for entry in range(committed):
-            weights[row, entry] = scores[row, entry] * scale
-        for one in range(counts[row]):
-            weights[row, committed + one] = scores[row, paths[row, one]] * scale
-        totals[row] = exponentiate(weights[row, :seen])
+        mine, path = strip(scores, row, 0, used), paths[row]
+        for one in range(counts[row]):  # an entry of the path is never before its place in it
+            mine[committed + one] = mine[path[one]]
+        seen = strip(scores, row, 0, committed + counts[row])
+        for entry in range(len(seen)):
+            seen[entry] *= scale
+        totals[row] = exponentiate(seen)
+        one = counts[row] - 1
+        for entry in range(used - 1, committed - 1, -1):  # back to their entries, others get 0
+            weight = np.float32(0.0)
+            if one >= 0 and path[one] == entry:
+                weight = mine[committed + one]
+                one -= 1
+            mine[entry] = weight
     for panel in range(0, len(values), TOGETHER):
         together = min(TOGETHER, len(values) - panel)
-        panel_sums(values[panel:], together, committed, weights, y[:, panel * COLUMNS :])
-    for panel in range(len(values)):
-        out = y[:, panel * COLUMNS :]
-        for row in range(rows):
-            for one in range(counts[row]):
-                weight, entry = weights[row, committed + one], paths[row, one]
-                for column in range(COLUMNS):
-                    out[row, column] += weight * values[panel, entry, column]
-            for column in range(COLUMNS):
-                out[row, column] /= totals[row]
+        panel_sums(values, panel, together, used, scores, y, first + panel * COLUMNS)
+    for row in range(rows):
+        out, total = strip(y, row, first, size), totals[row]
+        for column in range(size):
+            out[column] /= total
 
 
 @compiled(LINEAR_IN_ORDER)
 def rotate(rows, heads, size, cosines, sines, positions):
     """Apply the rotary embedding of these positions to the first `heads` heads of rows."""
     half = size // 2
-    for row, place in zip(rows, positions):  # noqa: B905 – compiled
-        cosine, sine = cosines[place], sines[place]
-        for head in range(0, heads * size, size):
-            for one in range(head, head + half):
-                near, far = row[one], row[one + half]
-                row[one] = near * cosine[one - head] - far * sine[one - head]
-                row[one + half] = far * cosine[one - head + half] + near * sine[one - head + half]
+    for row in range(len(rows)):
+        cosine, sine = cosines[positions[row]], sines[positions[row]]
+        for head in range(heads):
+            near = strip(rows, row, head * size, half)
+            far = strip(rows, row, head * size + half, half)
+            for one in range(half):
+                first, second = near[one], far[one]
+                near[one] = first * cosine[one] - second * sine[one]
+                far[one] = second * cosine[half + one] + first * sine[half + one]
 
 
 @compiled()
@@ -135,9 +139,10 @@ def _pass(rows, keep, shape, tables, layers, head, keys, values, logits):
             rotate(joined, heads + key_heads, size, cosines, sines, positions)
         store_rows(joined, heads, size, start, keys[layer], values[layer])
         for one in prange(heads):
-            mine, shared = slice(one * size, one * size + size), one * key_heads // heads
-            queries, key, value = joined[:, mine], keys[layer, shared], values[layer, shared]
-            attend(queries, key, value, start + count, committed, paths, counts, attended[:, mine])
+            first, shared = one * size, one * key_heads // heads
+            queries, seen = joined[:, first : first + size], (start + count, committed, paths)
+            key, value = keys[layer, shared], values[layer, shared]
+            attend(queries, key, value, *seen, counts, attended, first)
         given = prepared(attended, out[0])
         for piece in prange(pieces(out)):
             linear_panels(out, layer, piece, given, x, NONE, True)

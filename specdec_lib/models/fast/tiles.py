@@ -10,6 +10,7 @@ column the step and the lowest value as float16. Bytes are multiplied with rows 
 
 import hashlib
 import inspect
+import math
 import os
 from collections.abc import Callable
 from itertools import product
@@ -18,8 +19,9 @@ from typing import no_type_check
 
 from llvmlite import binding, ir
 from numba import config, njit, types
-from numba.core import cgutils
+from numba.core import cgutils, errors
 from numba.extending import intrinsic
+from numba.np.arrayobj import populate_array
 
 COLUMNS = 16  # of a panel
 BLOCK = 32  # weights of a column with one step
@@ -70,10 +72,11 @@ def _splat(builder, value, kind):
     return builder.shuffle_vector(one, nothing, everywhere)
 
 
-def _call(builder, name, kind, *args):
+def _call(builder, name, kind, *args, flags=()):
     """The result, of this kind, of a function of LLVM."""
     function = ir.FunctionType(kind, [one.type for one in args])
-    return builder.call(cgutils.get_or_insert_function(builder.module, function, name), args)
+    found = cgutils.get_or_insert_function(builder.module, function, name)
+    return builder.call(found, args, fastmath=flags)
 
 
 def _fma(builder, x, y, total):
@@ -184,17 +187,24 @@ and a row advance by.
 
 @no_type_check
 @intrinsic
-def add_products(typing, panels, together, depth, x, x_step, rows, sums, sums_step):
-    """Write the sums of at most `ROWS` rows over at most `TOGETHER` adjoining panels."""
+def add_products(typing, panels, panel, together, depth, x, row, rows, sums, column):
+    """Write the sums of at most `ROWS` rows of x, from `row`, over at most `TOGETHER` adjoining
+    panels, from `panel`, to the columns of `sums` from `column`.
+    """
     add, *sizes = FORMATS[panels.dtype]
 
     def emit(context, builder, signature, args):
         arrays = [
-            context.make_array(signature.args[at])(context, builder, args[at]) for at in (0, 3, 6)
+            context.make_array(signature.args[at])(context, builder, args[at]) for at in (0, 4, 7)
         ]
-        given = [builder.bitcast(one.data, BYTE.as_pointer()) for one in arrays]
-        together, depth, x_step, rows, sums_step = (args[one] for one in (1, 2, 4, 5, 7))
-        steps = cgutils.unpack_tuple(builder, arrays[0].strides)[0], x_step
+        panel, together, depth, row, rows, column = (args[at] for at in (1, 2, 3, 5, 6, 8))
+        steps = [cgutils.unpack_tuple(builder, one.strides)[0] for one in arrays]
+        offsets = [builder.mul(*pair) for pair in zip(steps, (panel, row, row), strict=True)]
+        offsets[2] = builder.add(offsets[2], builder.mul(column, ir.Constant(depth.type, 4)))
+        given = [
+            builder.gep(builder.bitcast(one.data, BYTE.as_pointer()), [offset])
+            for one, offset in zip(arrays, offsets, strict=True)
+        ]
         whole = depth.type
         done = builder.append_basic_block("done")
         case = builder.add(builder.mul(together, ir.Constant(whole, 16)), rows)
@@ -203,18 +213,19 @@ def add_products(typing, panels, together, depth, x, x_step, rows, sums, sums_st
             block = builder.append_basic_block("tile")
             switch.add_case(ir.Constant(whole, 16 * counts[0] + counts[1]), block)
             builder.position_at_end(block)
-            totals = _tile(builder, add, sizes, counts, given[:2], steps, depth)
-            for row, its in enumerate(totals):
-                first = builder.gep(given[2], [builder.mul(sums_step, ir.Constant(whole, row))])
-                for panel, total in enumerate(its):
-                    place = _at(builder, first, 4 * COLUMNS * panel, FLOATS)
+            totals = _tile(builder, add, sizes, counts, given[:2], steps[:2], depth)
+            for number, its in enumerate(totals):
+                at = builder.mul(steps[2], ir.Constant(whole, number))
+                first = builder.gep(given[2], [at])
+                for one, total in enumerate(its):
+                    place = _at(builder, first, 4 * COLUMNS * one, FLOATS)
                     builder.store(builder.load(total), place, align=4)
             builder.branch(done)
         builder.position_at_end(done)
         return context.get_dummy_value()
 
     number = types.intp
-    return types.void(panels, number, number, x, number, number, sums, number), emit
+    return types.void(panels, *[number] * 3, x, number, number, sums, number), emit
 
 
 def _tile(builder, add, sizes, counts, given, steps, depth):
@@ -241,3 +252,51 @@ def _tile(builder, add, sizes, counts, given, steps, depth):
                 _fetch(builder, builder.gep(place, [ahead]))
         add(builder, totals, here, [builder.gep(row, [along]) for row in rows])
     return totals
+
+
+@no_type_check
+@intrinsic
+def strip(typing, x, row, first, count):
+    """So many numbers of one row from the place `first`, as a view that counts no reference: a
+    slice counts two, by locked instructions. The array must outlive it.
+    """
+    if not isinstance(x, types.Array) or x.ndim != 2 or x.layout != "C":
+        raise errors.TypingError(f"a strip is cut from a contiguous matrix, got {x}")
+    kind, number = types.Array(x.dtype, 1, "C"), types.intp
+
+    def emit(context, builder, signature, args):
+        whole = context.make_array(signature.args[0])(context, builder, args[0])
+        step, size = cgutils.unpack_tuple(builder, whole.strides)
+        data = builder.bitcast(whole.data, BYTE.as_pointer())
+        offset = builder.add(builder.mul(args[1], step), builder.mul(args[2], size))
+        data = builder.bitcast(builder.gep(data, [offset]), whole.data.type)
+        view = context.make_array(kind)(context, builder)
+        layout = {"shape": [args[3]], "strides": [size], "itemsize": whole.itemsize}
+        populate_array(view, data=data, **layout, meminfo=None)
+        return view._getvalue()
+
+    return kind(x, number, number, number), emit
+
+
+@no_type_check
+@intrinsic
+def largest_lanes(typing, numbers, vectors, sizes):
+    """The largest of the first numbers, so many vectors of sixteen, at least one; of their
+    absolute values if `sizes`.
+    """
+
+    def emit(context, builder, signature, args):
+        data = context.make_array(signature.args[0])(context, builder, args[0]).data
+        data = builder.bitcast(data, BYTE.as_pointer())
+        largest = cgutils.alloca_once_value(builder, ir.Constant(FLOATS, [-math.inf] * COLUMNS))
+        with cgutils.for_range(builder, args[1]) as loop:
+            offset = builder.mul(loop.index, ir.Constant(loop.index.type, 4 * COLUMNS))
+            found = builder.load(builder.bitcast(builder.gep(data, [offset]), FLOATS.as_pointer()), align=4)
+            found = builder.select(args[2], _call(builder, "llvm.fabs.v16f32", FLOATS, found), found)
+            before = builder.load(largest)
+            more = builder.fcmp_ordered(">", found, before)
+            builder.store(builder.select(more, found, before), largest)
+        name, lanes = "llvm.vector.reduce.fmax.v16f32", builder.load(largest)
+        return _call(builder, name, FLOAT, lanes, flags=("nnan",))
+
+    return types.float32(numbers, types.intp, types.boolean), emit

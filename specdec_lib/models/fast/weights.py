@@ -30,7 +30,7 @@ EDITIONS = {  # and their arithmetic
 LAYOUTS = {"gpt2": gpt2_layout, "llama": llama_layout}
 
 Panels = tuple[np.ndarray, np.ndarray]
-"""Weights [layers, panels, …], see `tiles`, and a bias per output, [layers, panels, 16]."""
+"""Weights [layers, panels, …], see `tiles`, and a bias per output, [layers, panels · 16]."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,10 +97,10 @@ def stack_panels(layers: Iterable[Linear], edition: str, count: int = 1) -> Pane
         made = PANELS[edition](weight)
         if not number:
             panels = np.empty((count, *made.shape), made.dtype)
-            biases = np.zeros((count, len(made), COLUMNS), np.float32)
+            biases = np.zeros((count, len(made) * COLUMNS), np.float32)
         panels[number] = made
         if bias is not None:
-            biases[number].reshape(-1)[: len(bias)] = bias
+            biases[number, : len(bias)] = bias
     return panels, biases
 
 
