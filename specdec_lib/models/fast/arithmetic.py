@@ -6,20 +6,20 @@ import numpy as np
 from numba import types
 from numba.extending import overload
 
+from specdec_lib.models.fast.lanes import largest_lanes, strip
 from specdec_lib.models.fast.tiles import (
     BLOCK,
     COLUMNS,
+    FEW_ROWS,
     ROW_RECORD,
     ROWS,
     TOGETHER,
     add_products,
     compiled,
-    largest_lanes,
-    strip,
 )
 
 NONE, GELU_TANH = range(2)  # activations
-PIECE = 4 * TOGETHER  # panels that one thread computes at a time
+PIECE = 8  # panels that one thread computes at a time
 # flags of LLVM: the first keeps sums in their order, the second may reorder sums of a fixed length
 LINEAR_IN_ORDER = {"contract"}
 LINEAR_IN_LANES = {"contract", "reassoc", "nsz"}
@@ -56,6 +56,12 @@ def largest_of(numbers, sizes):
     for one in range(vectors * COLUMNS, len(numbers)):
         largest = max(largest, abs(numbers[one]) if sizes else numbers[one])
     return largest
+
+
+@compiled()
+def adjoining(x):
+    """How many panels `panel_sums` takes at a time for these prepared rows."""
+    return TOGETHER if x.ndim == 2 and len(x) <= FEW_ROWS else 1
 
 
 @compiled()
@@ -128,10 +134,10 @@ def _prepared(x, panels):
 def linear_panels(linear, layer, number, x, y, activation, added):
     """Write one of `pieces` of x Wᵀ + bias, activated, to y, or add it; x is prepared."""
     weights, biases = linear[0][layer], linear[1]
-    sums = np.empty((len(x), TOGETHER * COLUMNS), np.float32)
-    last = min(PIECE * (number + 1), len(weights))
-    for panel in range(PIECE * number, last, TOGETHER):
-        together = min(TOGETHER, last - panel)
+    most, last = adjoining(x), min(PIECE * (number + 1), len(weights))
+    sums = np.empty((len(x), most * COLUMNS), np.float32)
+    for panel in range(PIECE * number, last, most):
+        together = min(most, last - panel)
         panel_sums(weights, panel, together, x.shape[1], x, sums, 0)
         column, columns = panel * COLUMNS, together * COLUMNS
         bias = strip(biases, layer, column, columns)

@@ -11,6 +11,7 @@ from numba import prange
 from specdec_lib.models.fast.arithmetic import (
     LINEAR_IN_ORDER,
     NONE,
+    adjoining,
     exponential,
     exponentiate,
     layer_norm,
@@ -19,7 +20,8 @@ from specdec_lib.models.fast.arithmetic import (
     pieces,
     prepared,
 )
-from specdec_lib.models.fast.tiles import COLUMNS, TOGETHER, compiled, strip
+from specdec_lib.models.fast.lanes import strip
+from specdec_lib.models.fast.tiles import COLUMNS, compiled
 
 
 @compiled(LINEAR_IN_ORDER)
@@ -59,8 +61,9 @@ def attend(queries, keys, values, used, committed, paths, counts, y, first):
     scores = np.empty((rows, panels * COLUMNS), np.float32)
     totals = np.empty(rows, np.float32)
     scale = np.float32(1.0) / np.sqrt(np.float32(size))
-    for panel in range(0, panels, TOGETHER):
-        together = min(TOGETHER, panels - panel)
+    most = adjoining(queries)
+    for panel in range(0, panels, most):
+        together = min(most, panels - panel)
         panel_sums(keys, panel, together, size, queries, scores, panel * COLUMNS)
     for row in range(rows):
         mine, path = strip(scores, row, 0, used), paths[row]
@@ -77,8 +80,8 @@ def attend(queries, keys, values, used, committed, paths, counts, y, first):
                 weight = mine[committed + one]
                 one -= 1
             mine[entry] = weight
-    for panel in range(0, len(values), TOGETHER):
-        together = min(TOGETHER, len(values) - panel)
+    for panel in range(0, len(values), most):
+        together = min(most, len(values) - panel)
         panel_sums(values, panel, together, used, scores, y, first + panel * COLUMNS)
     for row in range(rows):
         out, total = strip(y, row, first, size), totals[row]

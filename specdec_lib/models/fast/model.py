@@ -23,7 +23,7 @@ from specdec_lib.models.cut_head import CutHead
 from specdec_lib.models.fast import choices, compiled_trees, kernels
 from specdec_lib.models.fast.weights import COLUMNS, EDITIONS, read_weights, replace_head
 
-CHUNK_ROWS = 48  # a longer prompt is read in pieces: twelve tiles of four rows
+CHUNK_ROWS = 48  # a longer prompt is read in pieces: three tiles of sixteen rows
 SCRATCH = 128  # cache entries allocated at first beyond the model's positions
 MOST = 4096  # nodes of a tree that is grown in one call
 SMALL = 16_000_000  # bytes of weights up to which one thread is best

@@ -10,7 +10,6 @@ column the step and the lowest value as float16. Bytes are multiplied with rows 
 
 import hashlib
 import inspect
-import math
 import os
 from collections.abc import Callable
 from itertools import product
@@ -19,9 +18,8 @@ from typing import no_type_check
 
 from llvmlite import binding, ir
 from numba import config, njit, types
-from numba.core import cgutils, errors
+from numba.core import cgutils
 from numba.extending import intrinsic
-from numba.np.arrayobj import populate_array
 
 COLUMNS = 16  # of a panel
 BLOCK = 32  # weights of a column with one step
@@ -30,13 +28,13 @@ ROW_RECORD = BLOCK // 4 + 2  # 32-bit words of a row's block: its numbers, scale
 FEATURES = {} if config.CPU_NAME else binding.get_host_cpu_features()
 WIDE, DOT_PRODUCTS = FEATURES.get("avx512f", False), FEATURES.get("avx512vnni", False)
 AVX2 = FEATURES.get("avx2", False)
-# of a tile: the vectors of sums hide the latency of one; two panels share what is loaded of a row
-ROWS, TOGETHER = (8, 2) if WIDE and DOT_PRODUCTS else (4, 1)
+# of a tile: weights come once for all its rows; of two float32 panels at a time for few rows
+ROWS, TOGETHER, FEW_ROWS = (16, 2, 2) if WIDE and DOT_PRODUCTS else (4, 1, 0)
 
 HERE = Path(__file__).parent
 COMPILED = (
-    *("tiles.py", "arithmetic.py", "kernels.py"),
-    *("choices.py", "compiled_trees.py", "../katz/trie.py"),
+    *("tiles.py", "lanes.py", "arithmetic.py", "kernels.py", "choices.py", "compiled_trees.py"),
+    "../katz/trie.py",
 )
 DIGEST = hashlib.sha256(b"".join((HERE / name).read_bytes() for name in COMPILED)).hexdigest()[:16]
 if not config.CACHE_DIR and os.access(HERE, os.W_OK):
@@ -72,7 +70,7 @@ def _splat(builder, value, kind):
     return builder.shuffle_vector(one, nothing, everywhere)
 
 
-def _call(builder, name, kind, *args, flags=()):
+def call(builder, name, kind, *args, flags=()):
     """The result, of this kind, of a function of LLVM."""
     function = ir.FunctionType(kind, [one.type for one in args])
     found = cgutils.get_or_insert_function(builder.module, function, name)
@@ -80,13 +78,13 @@ def _call(builder, name, kind, *args, flags=()):
 
 
 def _fma(builder, x, y, total):
-    return _call(builder, "llvm.fma.v16f32", FLOATS, x, y, total)
+    return call(builder, "llvm.fma.v16f32", FLOATS, x, y, total)
 
 
 def _fetch(builder, place):
     """Ask for a place ahead of time; the hint leaves the caches to other data."""
     how = (ir.Constant(INT, one) for one in (0, 0, 1))
-    _call(builder, "llvm.prefetch.p0", ir.VoidType(), place, *how)
+    call(builder, "llvm.prefetch.p0", ir.VoidType(), place, *how)
 
 
 def _add_float32(builder, totals, places, rows):
@@ -131,7 +129,7 @@ def _whole_sums(builder, places, rows):
             four = _splat(builder, builder.load(_at(builder, row, one, INT)), INTS)
             four = builder.bitcast(four, BYTES)
             sums[:] = [
-                _call(builder, name, INTS, total, group, four)
+                call(builder, name, INTS, total, group, four)
                 for total, group in zip(sums, groups, strict=True)
             ]
     return found
@@ -164,7 +162,7 @@ def _whole_sums_of_pairs(builder, places, rows):
 def _pair_products(builder, x, y):
     """The sums of two neighbouring products, of sixteen numbers of 16 bits each."""
     if AVX2:
-        return _call(builder, "llvm.x86.avx2.pmadd.wd", PAIRS, x, y)
+        return call(builder, "llvm.x86.avx2.pmadd.wd", PAIRS, x, y)
     products = builder.mul(builder.sext(x, INTS), builder.sext(y, INTS))
     return _pair_sums(builder, [products])
 
@@ -180,17 +178,13 @@ def _pair_sums(builder, vectors):
 
 
 FORMATS = {types.float32: (_add_float32, 4 * COLUMNS, 4), types.uint8: (_add_block, RECORD, 40)}
-"""By the type of a panel's numbers: what adds the products of one step, and the bytes that a panel
-and a row advance by.
-"""
+"""By the numbers of a panel: what adds a step's products, bytes of a step in panel and row."""
 
 
 @no_type_check
 @intrinsic
 def add_products(typing, panels, panel, together, depth, x, row, rows, sums, column):
-    """Write the sums of at most `ROWS` rows of x, from `row`, over at most `TOGETHER` adjoining
-    panels, from `panel`, to the columns of `sums` from `column`.
-    """
+    """Write sums of rows of x from `row` over adjoining panels to columns of `sums`."""
     add, *sizes = FORMATS[panels.dtype]
 
     def emit(context, builder, signature, args):
@@ -209,7 +203,8 @@ def add_products(typing, panels, panel, together, depth, x, row, rows, sums, col
         done = builder.append_basic_block("done")
         case = builder.add(builder.mul(together, ir.Constant(whole, 16)), rows)
         switch = builder.switch(case, done)
-        for counts in product(range(1, TOGETHER + 1), range(1, ROWS + 1)):
+        few = product(range(2, TOGETHER + 1), range(1, FEW_ROWS + 1))
+        for counts in [*((1, rows) for rows in range(1, ROWS + 1)), *few]:
             block = builder.append_basic_block("tile")
             switch.add_case(ir.Constant(whole, 16 * counts[0] + counts[1]), block)
             builder.position_at_end(block)
@@ -252,51 +247,3 @@ def _tile(builder, add, sizes, counts, given, steps, depth):
                 _fetch(builder, builder.gep(place, [ahead]))
         add(builder, totals, here, [builder.gep(row, [along]) for row in rows])
     return totals
-
-
-@no_type_check
-@intrinsic
-def strip(typing, x, row, first, count):
-    """So many numbers of one row from the place `first`, as a view that counts no reference: a
-    slice counts two, by locked instructions. The array must outlive it.
-    """
-    if not isinstance(x, types.Array) or x.ndim != 2 or x.layout != "C":
-        raise errors.TypingError(f"a strip is cut from a contiguous matrix, got {x}")
-    kind, number = types.Array(x.dtype, 1, "C"), types.intp
-
-    def emit(context, builder, signature, args):
-        whole = context.make_array(signature.args[0])(context, builder, args[0])
-        step, size = cgutils.unpack_tuple(builder, whole.strides)
-        data = builder.bitcast(whole.data, BYTE.as_pointer())
-        offset = builder.add(builder.mul(args[1], step), builder.mul(args[2], size))
-        data = builder.bitcast(builder.gep(data, [offset]), whole.data.type)
-        view = context.make_array(kind)(context, builder)
-        layout = {"shape": [args[3]], "strides": [size], "itemsize": whole.itemsize}
-        populate_array(view, data=data, **layout, meminfo=None)
-        return view._getvalue()
-
-    return kind(x, number, number, number), emit
-
-
-@no_type_check
-@intrinsic
-def largest_lanes(typing, numbers, vectors, sizes):
-    """The largest of the first numbers, so many vectors of sixteen, at least one; of their
-    absolute values if `sizes`.
-    """
-
-    def emit(context, builder, signature, args):
-        data = context.make_array(signature.args[0])(context, builder, args[0]).data
-        data = builder.bitcast(data, BYTE.as_pointer())
-        largest = cgutils.alloca_once_value(builder, ir.Constant(FLOATS, [-math.inf] * COLUMNS))
-        with cgutils.for_range(builder, args[1]) as loop:
-            offset = builder.mul(loop.index, ir.Constant(loop.index.type, 4 * COLUMNS))
-            found = builder.load(builder.bitcast(builder.gep(data, [offset]), FLOATS.as_pointer()), align=4)
-            found = builder.select(args[2], _call(builder, "llvm.fabs.v16f32", FLOATS, found), found)
-            before = builder.load(largest)
-            more = builder.fcmp_ordered(">", found, before)
-            builder.store(builder.select(more, found, before), largest)
-        name, lanes = "llvm.vector.reduce.fmax.v16f32", builder.load(largest)
-        return _call(builder, name, FLOAT, lanes, flags=("nnan",))
-
-    return types.float32(numbers, types.intp, types.boolean), emit
