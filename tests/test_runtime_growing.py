@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from test_runtime_fast import SAMPLERS, gpt2, llama, walk
+from numba import njit
 from transformers import PreTrainedModel
 
 from specdec_lib.core.chance import Chance, Sampler
@@ -20,10 +20,12 @@ from specdec_lib.core.tree import MatchTable, Shape, TokenTree
 from specdec_lib.drafts.staged import StagedTree
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
 from specdec_lib.models.cut_head import cut_head
-from specdec_lib.models.fast import choices
+from specdec_lib.models.fast import arithmetic, choices
+from specdec_lib.models.fast.lanes import strip
 from specdec_lib.models.fast.model import FastModel
 from specdec_lib.models.fast.tiles import DOT_PRODUCTS
 from specdec_lib.models.fast.weights import block_steps
+from test_runtime_fast import SAMPLERS, gpt2, llama, walk
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 BINNED = (0.5, 0.2, 0.1), (0.7, 0.2, 0.1), (0.9, 0.05, 0.01)
@@ -201,3 +203,25 @@ def test_products_of_eight_bits_are_whole_numbers_by_any_instruction() -> None:
             run = [sys.executable, "-c", code, way, folder]
             found.append(subprocess.run(run, check=True, capture_output=True).stdout)
     assert len(set(found)) == 1 and len(set(found[0].strip())) > 10
+
+
+def test_the_largest_of_any_number_of_values_is_that_of_numpy() -> None:
+    """The largest and the largest size, wherever it lies; a row's strip is its slice."""
+    rng = np.random.default_rng(2)
+    for count in range(1, 50):
+        for place in range(count):
+            numbers = -1 - rng.random(count, np.float32)
+            numbers[place] = -1  # the largest, and the smallest in size
+            assert arithmetic.largest_of(numbers, False) == -1
+            numbers[place] = -3
+            assert arithmetic.largest_of(numbers, True) == 3
+            assert arithmetic.largest_of(numbers, False) == numbers.max()
+    rows = rng.random((5, 40), np.float32)
+    strips = [cut_and_sum(rows, row, 7, 20) for row in range(5)]
+    assert strips == [cut_and_sum(rows[row : row + 1, 7:27].copy(), 0, 0, 20) for row in range(5)]
+    assert strips != [cut_and_sum(rows, row, 8, 20) for row in range(5)]
+
+
+@njit
+def cut_and_sum(rows: np.ndarray, row: int, first: int, count: int) -> float:
+    return strip(rows, row, first, count).sum()
