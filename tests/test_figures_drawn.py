@@ -134,6 +134,24 @@ def test_fewer_than_ten_prompts_have_no_error_bars_and_the_headline_counts_them(
     assert figure.layout.title.text.endswith(f"<br>{said[count]}")
 
 
+def test_marks_without_an_interval_have_no_caps_and_the_headline_says_which():
+    """Plotly draws caps around a mark whose error is missing."""
+    table = stored("02_depth")
+    figure = figures.acceptance(table, **DEPTH, apart=0.06, bare="for all rounds")
+    errors = [trace.error_y.array for trace in figure.data if trace.error_y.array is not None]
+    assert sum(map(len, errors)) == table.low.notna().sum() < len(table)
+    assert figure.layout.title.text.endswith("where 10 or more, none for all rounds")
+
+
+def test_no_line_joins_the_parts_of_a_series_and_series_stand_apart():
+    table = stored("02_temperature")
+    said = {"x": "temperature", "x_title": ""}
+    figure = figures.acceptance(table.assign(part=table.temperature > 0), **said)
+    assert [len(trace.x) for trace in figure.data] == [1, 1, 1, 2, 2, 2]
+    apart = [line for line in figures.acceptance(table, **said, apart=0.1).data if line.showlegend]
+    assert [line.x[0] for line in apart] == pytest.approx([-0.1, 0.0, 0.1])
+
+
 @pytest.mark.parametrize("path", sorted(STORED.glob("*.csv")), ids=lambda path: path.stem)
 def test_no_stored_figure_has_an_interval_from_fewer_than_ten_prompts(path):
     table = pd.read_csv(path)

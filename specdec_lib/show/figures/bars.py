@@ -17,15 +17,17 @@ LENGTH_LOOKS = PAYS | {f"{name}, chosen": replace(one, full=True) for name, one 
 
 def distributions(table: pd.DataFrame) -> go.Figure:
     """The `probability` of the same `token`s, their texts, under several `distribution`s, side by
-    side in the table's order.
+    side in the table's order, every other one in its full colour.
     """
     check(table, "", "token distribution probability")
     place = lanes(table, "token", "distribution", 0.8)
     rows = marks(table, place, "probability", series="distribution")
     values = [f"{value:.2f}".removeprefix("0") if value else "0" for value in rows["y"]]
     tokens, styles = names_of(table["token"]), looks(table["distribution"])
-    first = next(iter(styles))
-    styles[first] = replace(styles[first], full=True)
+    styles = {
+        name: replace(one, hatch="", full=place % 2 == 0)
+        for place, (name, one) in enumerate(styles.items())
+    }
     chart = Chart(wide=34 * len(rows), high=320, x="token", y="probability")
     add_bars(chart, rows.assign(text=values), styles, width=0.75 / len(styles))
     chart.name_places("x", [visible(token, 12) for token in tokens])

@@ -113,17 +113,19 @@ class Chart:
         for edge in edges:
             self.figure.add_hline(y=edge - 0.5, line=THIN, layer="below")
 
-    def titled(self, text: str, *, plain: str = "") -> go.Figure:
+    def titled(self, text: str, *, plain: str = "", bare: str = "") -> go.Figure:
         """The figure under a headline, whose last line counts the prompts behind the intervals; it
         grows by what headline, legend and panel names take.
 
         plain    the axis, "x" or "y", on which a dotted line marks plain decoding, 1
+        bare     which marks have no interval, where that is not for want of prompts
         """
         if plain:
             {"x": self.figure.add_vline, "y": self.figure.add_hline}[plain](1, **PLAIN)
         layout = self.figure.layout
         room = int((layout.width - 60) / HEADLINE_LETTER)
-        lines = textwrap.wrap(text, room) + textwrap.wrap(_from_prompts(self.prompts), room)
+        lines = textwrap.wrap(text, room)
+        lines += textwrap.wrap(_from_prompts(self.prompts, bare), room)
         names = [trace.name for trace in self.figure.data if trace.showlegend]
         ticks = max(map(len, layout.yaxis.ticktext or [""]))
         # plotly gives all entries the room of the widest, unless all stand in one line
@@ -140,8 +142,8 @@ class Chart:
         return self.figure.update_layout(title=title, showlegend=bool(names))
 
 
-def _from_prompts(counts: set[int]) -> str:
-    """From how many prompts, and whether they are enough for intervals."""
+def _from_prompts(counts: set[int], bare: str) -> str:
+    """From how many prompts, whether they are enough for intervals, and what has none."""
     if not counts:
         return ""
     least, most = min(counts), max(counts)
@@ -150,4 +152,4 @@ def _from_prompts(counts: set[int]) -> str:
     if most < LEAST_PROMPTS:
         return f"{said}, too few for intervals"
     fewer = f" where {LEAST_PROMPTS} or more" if least < LEAST_PROMPTS else ""
-    return f"{said}, with 95 % intervals{fewer}"
+    return f"{said}, with 95 % intervals{fewer}{bare and f', none {bare}'}"

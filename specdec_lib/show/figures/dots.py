@@ -23,24 +23,40 @@ VERDICTS = ("reproduced", "same sign, smaller", "same sign, larger", "sign unset
 
 
 def acceptance(
-    table: pd.DataFrame, *, x: str, x_title: str, log_x: bool = False, title: str = ""
+    table: pd.DataFrame,
+    *,
+    x: str,
+    x_title: str,
+    log_x: bool = False,
+    title: str = "",
+    apart: float = 0.0,
+    bare: str = "",
 ) -> go.Figure:
     """Acceptance `rate` (NaN draws nothing) over the column that `x` names, as dots with intervals
-    `low` to `high`, joined by a line per `series`; `at_risk` counts the tokens.
+    `low` to `high`, joined by a line per `series`, and per `part` of it if there is that column;
+    `at_risk` counts the tokens.
+
+    apart    how far the first and the last series stand left and right of their whole numbers
+    bare     which marks have no interval, for the headline
     """
     check(table, "", f"{x} series low rate high at_risk")
     rows = marks(table, x, "rate", series="series", **RATES)
     if log_x and not rows["x"].min() > 0:
         raise ValueError(f"a logarithmic axis shows {x} above 0, got {rows['x'].min()}")
     chart = Chart(high=384, x=x_title, y=RATE)
-    add_dots(chart, rows, joined=2)
+    styles, values = looks(rows["series"]), sorted(set(rows["x"]))
+    aside = dict(zip(styles, np.linspace(-apart, apart, len(styles)), strict=True))
+    rows["x"] += rows["series"].map(aside)
+    for _, own in rows.groupby(rows.get("part", rows["panel"])):
+        add_dots(chart, own, styles, joined=2)
+    if apart:
+        chart.figure.update_traces(xhoverformat=".0f")
     chart.axis("x", type="log" if log_x else "linear", showline=True)
-    values = sorted(set(rows["x"]))
     if len(values) <= 24 and all(float(one).is_integer() for one in values):
         words = [with_prefix(one, "") if log_x else f"{one:g}" for one in values]
         chart.axis("x", tickvals=values, ticktext=words)
     chart.show_rates(rows)
-    return chart.titled(title or f"{ACCEPTED} {x_title.split(',')[0]}")
+    return chart.titled(title or f"{ACCEPTED} {x_title.split(',')[0]}", bare=bare)
 
 
 def kinds(table: pd.DataFrame, *, x_title: str, title: str = "") -> go.Figure:

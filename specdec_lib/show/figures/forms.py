@@ -1,6 +1,5 @@
 """The four forms that charts are made of: dots, lines with bands, bars, and cells."""
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -70,7 +69,7 @@ def add_dots(
         given = _given(own, value, name, at=bool(joined))
         dots = go.Scatter(**given, **look, mode=mode, cliponaxis=False)
         if not bands:
-            dots[f"error_{value}"] = _error_bars(own, value, looks[name].colour)
+            _add_intervals(chart, dots, own, value, looks[name].colour)
         if "size" in own:
             dots.marker.update(size=list(own["size"]), opacity=0.75)
         chart.add(dots, panel)
@@ -127,7 +126,7 @@ def add_bars(
             base=list(own["base"]) if "base" in own else None,
             marker=looks[look].bar(),
         )
-        bars[f"error_{value}"] = _error_bars(own, value, INK)
+        _add_intervals(chart, bars, own, value, INK)
         if "inside" in own:
             place = {"textposition": "inside", "insidetextanchor": "middle", "textangle": 0}
             bars.update(text=list(own["inside"]), textfont={"color": DARK, "size": 11}, **place)
@@ -200,14 +199,23 @@ def _given(rows: pd.DataFrame, value: str, name: str, *, at: bool) -> dict[str, 
     return given | {"hovertext": notes, "hoverinfo": f"{'x+y' if at else value}+text+name"}
 
 
-def _error_bars(rows: pd.DataFrame, value: str, colour: str) -> dict[str, object]:
-    """The intervals around the values, as plotly wants them; none where an end is NaN."""
-    if "low" not in rows or rows["low"].isna().all():
-        return {"visible": False}
-    middle = rows[value].astype(float)
-    above, below = rows["high"] - middle, middle - rows["low"]
-    ends = {  # None where there is no interval: a kernel's messages hold no NaN
-        side: [None if math.isnan(one) else one for one in length]
-        for side, length in (("array", above), ("arrayminus", below))
-    }
-    return ends | {"type": "data", "color": colour, "thickness": 1.6, "width": 4}
+def _add_intervals(
+    chart: Chart, trace: go.Scatter | go.Bar, rows: pd.DataFrame, value: str, colour: str
+) -> None:
+    """Give the trace its intervals. Where only some marks have one, a trace of their own has them:
+    plotly draws caps at a mark without one too.
+    """
+    whole = rows.dropna(subset=["low", "high"]) if "low" in rows else rows[:0]
+    if whole.empty:
+        trace[f"error_{value}"] = {"visible": False}
+        return
+    middle, place = whole[value].astype(float), {"x": whole["x"], "y": whole["y"]}
+    bars = {"type": "data", "color": colour, "thickness": 1.6, "width": 4}
+    bars |= {"array": list(whole["high"] - middle), "arrayminus": list(middle - whole["low"])}
+    if len(whole) == len(rows):
+        trace[f"error_{value}"] = bars
+        return
+    place[value] = middle + whole.get("base", 0)
+    look = {"mode": "markers", "marker": {"opacity": 0}, "hoverinfo": "skip", "cliponaxis": False}
+    own = go.Scatter(**place, **look, name=trace.name, showlegend=False)
+    chart.add(own.update({f"error_{value}": bars}), rows["panel"].iloc[0])

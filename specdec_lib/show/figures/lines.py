@@ -10,7 +10,7 @@ from specdec_lib.show.figures import theme
 from specdec_lib.show.figures.chart import Chart
 from specdec_lib.show.figures.forms import add_dots, words_beside
 from specdec_lib.show.figures.marks import check, lanes, marks, names_of
-from specdec_lib.show.figures.theme import DASHES, INK, PAPERS, SOURCES, Look, looks, short
+from specdec_lib.show.figures.theme import DASHES, INK, PAPERS, SOURCES, Look, looks, short, wrap
 
 LINES = {"joined": 2, "size": 0, "bands": True}
 SECONDS = "low_seconds seconds high_seconds"
@@ -50,8 +50,7 @@ def sensitivity(table: pd.DataFrame) -> go.Figure:
     by = {"panel": "panel", "series": "domain", "ends": "low value high"}
     rows = marks(table, lanes(table, "k00", "domain", 0.44), "value", **by)
     x, y = "K00, tokens wanted of the first drafter", "÷ that at K00 = 1 (dotted)"
-    look = {"wide": 380, "high": 330, "shared_y": False, "gap": 0.07}
-    chart = Chart(rows["panel"], **look, x=x, y=y)
+    chart = Chart(rows["panel"], wide=380, high=330, x=x, y=y)
     add_dots(chart, rows, joined=2)
     papers = marks(table, lanes(table, "k00"), "paper_relative", panel="panel")
     papers = papers.assign(series="paper").dropna(subset=["y"]).drop_duplicates(["panel", "k00"])
@@ -62,24 +61,24 @@ def sensitivity(table: pd.DataFrame) -> go.Figure:
 
 def lenience(table: pd.DataFrame) -> go.Figure:
     """What `lenience` changes: a `value` ÷ plain decoding's, a panel per `metric`, a line per
-    `domain`; beside a mark its `tail`, copied tokens in a draft at most, or NaN.
+    `domain`; below an interval its `tail`, copied tokens in a draft at most, or NaN.
     """
     check(table, "domain lenience metric", "low value high tail")
     table = table.assign(named=table["lenience"].map("{:g}".format))
     by = {"series": "domain", "panel": "metric", "ends": "low value high"}
-    rows = marks(table, lanes(table, "named", "domain", 0.3), "value", **by)
+    rows = marks(table, lanes(table, "named", "domain", 0.64), "value", **by)
     x, y = "lenience (1: none)", "÷ plain decoding's (dotted)"
-    chart = Chart(rows["panel"], wide=370, x=x, y=y, shared_y=False, gap=0.07)
+    chart = Chart(rows["panel"], wide=430, x=x, y=y, shared_y=False, gap=0.07)
     styles = looks(rows["series"])
     add_dots(chart, rows, styles, joined=2)
     tails = rows["tail"].map("{:g}".format).replace("nan", "")
-    words = rows.assign(text=tails).drop(columns=["low", "high"])
+    words = rows.assign(text=tails, y=rows["low"].fillna(rows["y"])).drop(columns=["low", "high"])
     for (_, name), own in words.groupby(["panel", "series"], sort=False):
-        words_beside(chart, own, lying=False, away=9)
+        words_beside(chart, own, lying=False)
         font = {"color": styles[name].colour, "size": 11}
-        chart.figure.data[-1].update(textposition="middle right", textfont=font)
+        chart.figure.data[-1].update(textposition="bottom center", textfont=font)
     chart.name_places("x", table["named"])
-    headline = "Lenience, each with its own K tuned on SWI; beside a mark, the tail: copies at most"
+    headline = "Lenience, each with its K tuned on SWI; below an interval, the tail: copies at most"
     return chart.titled(headline, plain="y")
 
 
@@ -202,17 +201,21 @@ def pass_at(measured: pd.DataFrame, line: pd.DataFrame, *, rows: int, title: str
 
 def relative_performance(table: pd.DataFrame, *, title: str) -> go.Figure:
     """Each `prompt`'s performance, `relative` to plain decoding's, per `method`, a panel per
-    `sampling` and way of finding it, `by`; prompts are sorted by that of "staged".
+    `sampling` and way of finding it, `by`; prompts are sorted by that of "staged". The legend has
+    the names in `called`, if there is that column.
     """
     check(table, "sampling by prompt method", "relative")
     table = table.assign(panel=table["sampling"] + ": " + table["by"])
     staged = table[table["method"] == "staged"].set_index(["panel", "prompt"])["relative"]
     rank = staged.groupby("panel").rank(method="first").rename("rank")
-    by = {"series": "method", "panel": "panel", "note": "{prompt}"}
+    by = {"series": "called", "panel": "panel", "note": "{prompt}"}
+    table = table.assign(called=table.get("called", table["method"]))
     rows = marks(table.join(rank.astype(int), on=["panel", "prompt"]), "rank", "relative", **by)
-    x, y = "rank of the prompt", "× as good as plain decoding (dotted)"
-    chart, most = Chart(rows["panel"], wide=380, x=x, y=y), int(rows["x"].max())
-    add_dots(chart, rows, looks(table["method"]), joined=1.2, size=8 if most <= 40 else 5)
+    chart, most = Chart(rows["panel"], wide=380, x="rank of the prompt"), int(rows["x"].max())
+    add_dots(chart, rows, joined=1.2, size=8 if most <= 40 else 5)
+    for panel, what in table.drop_duplicates(["by"])[["panel", "by"]].to_numpy():
+        y = f"{what.split(',')[0]} per token: plain decoding's ÷ the method's (dotted: 1)"
+        chart.axis("y", panel, title=wrap(y, 36))
     chart.axis("x", range=[0.5 - 0.02 * most, 0.5 + 1.02 * most])
     chart.axis("y", rangemode="tozero")
     return chart.titled(title, plain="y")

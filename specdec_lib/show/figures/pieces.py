@@ -10,12 +10,11 @@ from specdec_lib.show.figures.marks import check, ends_of, lanes, marks, span_of
 from specdec_lib.show.figures.theme import HATCHES, INK, PAPERS, SOURCES, Look, looks, short
 
 GUESSED, OWN = "accepted guesses", "the target's own token"
-YIELDS = {GUESSED: Look(SOURCES["draft"]), OWN: Look(SOURCES["target"], hatch="/"), "": Look(INK)}
+YIELDS = {GUESSED: Look(SOURCES["draft"]), OWN: Look(SOURCES["target"]), "": Look(INK)}
 SWI, PRICE = "SWI, counted: yield ÷ price", "round, in target passes"
 RATE = "acceptance rate"
 PANELS = {"swi": SWI, "tokens_per_round": "tokens per round", "": PRICE, "acceptance_rate": RATE}
 RIVALS = {"": Look(SOURCES["context"]), "this one": Look(theme.METHODS["cascade"], full=True)}
-PRICE_HATCHES = {"target": "", "middle": "/", "draft": "."}
 PARTS = {
     "verify": "target",
     "draft passes": "draft",
@@ -34,7 +33,7 @@ WRITTEN = 0.07  # of the longest bar: a shorter piece has no room for its number
 
 def yields(table: pd.DataFrame, *, bonus: bool = True) -> go.Figure:
     """Tokens per round: a lying bar per `series` of the token that the target adds to every round,
-    hatched, unless `bonus` is False, and behind it the accepted guesses; as of `acceptance.tokens`.
+    unless `bonus` is False, and behind it the accepted guesses; as of `acceptance.tokens`.
     """
     both = ("tokens_per_round", "accepted_per_round")
     ends = [f"{name}_low {name} {name}_high" for name in both]
@@ -102,7 +101,7 @@ def rivals(table: pd.DataFrame, *, title: str) -> go.Figure:
         )
         found = marks(table.drop(columns="look"), f"{model}_price", rows, note=note)
         found = found.assign(panel=PRICE, series=called, base=base)
-        look = Look(hues[called].colour, hatch=PRICE_HATCHES.get(model, "x"))
+        look = Look(hues[called].colour, full=model == "draft")
         add_bars(chart, found, {called: look}, lying=True)
         base = base + found["x"]
     sums = marks(table.assign(sum=base), "sum", rows, text="sum").assign(panel=PRICE)

@@ -1,7 +1,8 @@
 """How figures look and read: one template for screens, one for paper, one colour per meaning, and
 words that plotly shows as they stand.
 
-The colours are those of Okabe and Ito 2008, with a grey in place of their black.
+The colours are those of Okabe and Ito 2008, with a grey in place of their black; kinds of text and
+methods have their own.
 """
 
 import html
@@ -30,8 +31,7 @@ SOURCES = {
 }
 LOSS, GAIN = SOURCES["target"], SOURCES["draft"]  # slower and faster than plain decoding
 MEANINGS = SOURCES | {"Max-Gram": SOURCES["n-gram"], "ours": SOURCES["draft"], "paper": INK}
-MEANINGS |= {"chat": SOURCES["bigram"], "code": SOURCES["draft"]}
-MEANINGS |= {"summary": SOURCES["n-gram"], "math": SOURCES["target"]}
+MEANINGS |= {"chat": "#AA4499", "code": "#6677CC", "summary": "#999933", "math": "#CC6677"}
 METHODS = {  # of a setting, by the words before its numbers: "tree of 8"
     "chain": "#8A6D3B",
     "tree": "#2F8F8F",
@@ -39,6 +39,7 @@ METHODS = {  # of a setting, by the words before its numbers: "tree of 8"
     "staged tree": "#6A4FB3",
     "cascade": "#B8325C",
 }
+METHODS |= {"speculative, tuned": METHODS["chain"], "staged, copies (tuned)": "#9B7BD4"}
 MODEL_NAMES = {"draft": "one-layer draft"}  # of a model, where "draft" might be read as a role
 MEANINGS |= {called: SOURCES[name] for name, called in MODEL_NAMES.items()}
 STRANGERS = (
