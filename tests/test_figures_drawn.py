@@ -24,7 +24,7 @@ def stored(name: str) -> pd.DataFrame:
 LATENCY = stored("05_latency")
 CURVE = LATENCY[(LATENCY.model == "target") & (LATENCY.runtime == "fast")]
 LINE = CURVE[CURVE.context_tokens == CURVE.context_tokens.min()]
-MAP = stored("05_break_even").query("speed_up.notna()")  # without our pairs
+MAP = stored("05_break_even").query("speed_up.notna()").astype({"length": int})
 SURFACE = stored("04_surface")
 LENGTHS = MAP.drop_duplicates("length").assign(tokens_per_round=2.0)
 PAIRS = pd.DataFrame([("target ← draft", 0.6, 0.3)], columns=["pair", "acceptance_rate", "cost"])

@@ -121,7 +121,9 @@ def break_even(
     look = {"showarrow": False, "font": {"size": 12, "color": DARK}, "bgcolor": OPAQUE}
     look |= {"yanchor": "bottom", "yshift": 8, "borderpad": 1}
     for spot in dots.itertuples():
-        chart.figure.add_annotation(x=spot.x, y=spot.y, text=wrap(spot.pair, 24), **look)
+        chart.figure.add_annotation(
+            x=spot.x, y=spot.y, text=wrap(spot.pair, 24).replace(", ", ",<br>"), **look
+        )
     chart.axis("x", range=[grid.columns.min(), grid.columns.max()], showgrid=False)
     highest = max(HIGHEST, *dots["y"], *here[1:])
     chart.axis("y", range=[grid.index.min(), min(grid.index.max(), highest)], showgrid=False)

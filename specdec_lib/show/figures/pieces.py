@@ -138,10 +138,10 @@ def round_ledger(table: pd.DataFrame, *, noise: float = 0.0) -> go.Figure:
     note = "{draft}: {milliseconds:.3g} ms, {share:.1%}, {who}"
     rows = marks(table, "milliseconds", "place", **by, note=note)
     panels = table.sort_index()["sampling"]
-    high, x = 74 + 46 * table["draft"].nunique(), "milliseconds of a round"
+    high, x = 74 + 46 * table["draft"].nunique(), "mean milliseconds of a round"
     chart = Chart(panels, wide=400, high=high, x=x, gap=0.04)
     add_bars(chart, rows, {part: Look(PARTS[part]) for part in PARTS}, lying=True, width=0.7)
     chart.axis("x", range=[0, 1.03 * longest])
     chart.name_places("y", table.sort_index()["draft"], longest=26)
-    said = f"; verifying one and the same tree differs by up to {noise:.0%}" if noise else ""
-    return chart.titled(f"Where the measured time of a round goes, the mean of all rounds{said}")
+    said = f"; verifying the same tree varies by up to {noise:.0%}" if noise else ""
+    return chart.titled(f"Where the measured time of a round goes{said}")

@@ -187,7 +187,7 @@ def _prompts_by_baseline(table: pd.DataFrame) -> pd.Series:
     """On how many prompts methods ran beside the baseline of each row: " (8 prompts)"."""
     counts = table.groupby("baseline")["prompts"]
     least, most = counts.transform("min"), counts.transform("max")
-    span = least.map(str).where(least == most, least.map(str) + " to " + most.map(str))
+    span = least.astype(str).where(least == most, least.astype(str) + " to " + most.astype(str))
     return " (" + span + " prompts)"
 
 
