@@ -74,7 +74,8 @@ class Chart:
         """
         if {"low", "prompts"} <= set(rows):
             self.prompts |= set(rows["prompts"].dropna().astype(int))
-        self.machines |= set(rows.get("machine", ()))
+        if "machine" in rows:
+            self.machines |= set(rows["machine"].dropna())
         return rows
 
     def axis(self, name: str, panel: str = "", **look: object) -> None:
