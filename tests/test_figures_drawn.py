@@ -24,7 +24,8 @@ def stored(name: str) -> pd.DataFrame:
 LATENCY = stored("05_latency")
 CURVE = LATENCY[(LATENCY.model == "target") & (LATENCY.runtime == "fast")]
 LINE = CURVE[CURVE.context_tokens == CURVE.context_tokens.min()]
-MAP, SURFACE = stored("05_break_even"), stored("04_surface")
+MAP = stored("05_break_even").query("speed_up.notna()").astype({"length": int})
+SURFACE = stored("04_surface")
 LENGTHS = MAP.drop_duplicates("length").assign(tokens_per_round=2.0)
 PAIRS = pd.DataFrame([("target ← draft", 0.6, 0.3)], columns=["pair", "acceptance_rate", "cost"])
 SWEPT = stored("05_sweeps").query("temperature == 0")
@@ -74,7 +75,7 @@ CASES = {
     "plans": ("05_plans", {}),
     "speed_sweep": (SWEPT, {}),
     "versus": ("05_versus", {}),
-    "break_even": ("05_break_even", {"points": PAIRS, "title": "", "here": (0.4, 0.5)}),
+    "break_even": (MAP, {"points": PAIRS, "title": "", "here": (0.4, 0.5)}),
     "chain_lengths": (LENGTHS, {"length": 2, "title": ""}),
     "verifiers": ("07_verifiers", {}),
     "scorecard": ("06_scorecard", {}),

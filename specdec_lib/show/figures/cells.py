@@ -14,6 +14,7 @@ from specdec_lib.show.figures.marks import check, marks, names_of
 from specdec_lib.show.figures.theme import DARK, GAIN, INK, LOSS, Look, escape, tint, wrap
 
 OPAQUE = "rgba(255,255,255,0.94)"  # behind a name on the map, that no line runs through it
+HIGHEST = 0.5  # draft cost of the map, unless a mark stands higher
 PAIR, HERE = "our pairs, rates counted and costs measured", "here"
 KINDS = {"paper": Look(INK, symbol="diamond-open"), "ours": Look(GAIN)}  # of a roofline's points
 MAP_LOOKS = {PAIR: Look(DARK, symbol="diamond"), HERE: Look("#E69F00", symbol="star")}
@@ -55,11 +56,17 @@ def surface(
     return chart.titled(f"Counted SWI over K{count}: {value:.2f} in the frame, at {tuple(best)}")
 
 
-def speed_surface(table: pd.DataFrame) -> go.Figure:
+def speed_surface(table: pd.DataFrame, *, about: str = "") -> go.Figure:
     """Predicted `speed_up` over `budget`, in nodes without the root, and `depth`, the deepest guess
-    allowed, a panel per `width`, children per node at most; a frame marks the best.
+    allowed, a panel per `width`, children per node at most; a frame marks the best. A cell whose
+    tree has no room for its budget is blank.
+
+    about    what it is predicted from, for the headline
     """
     check(table, "budget depth width", "speed_up")
+    sizes = zip(table["width"], table["depth"], strict=True)
+    room = [sum(width**level for level in range(1, depth + 1)) for width, depth in sizes]
+    table = table.assign(speed_up=table["speed_up"].where(table["budget"] <= room))
     panels = {one: f"width ≤ {one}" if one > 1 else "width 1" for one in sorted({*table["width"]})}
     high = 94 + 34 * table["budget"].nunique()
     look = {"wide": 260, "high": high, "columns": len(panels), "gap": 0.03}
@@ -71,9 +78,11 @@ def speed_surface(table: pd.DataFrame) -> go.Figure:
         grid = own.pivot(index="budget", columns="depth", values="speed_up")
         framed = (best["depth"], best["budget"]) if width == best["width"] else ()
         add_cells(chart, grid, panel=panels[width], framed=framed, **look)
+    chart.counted(table)
     return chart.titled(
-        f"Predicted speed-up over plain decoding: {best['speed_up']:.2f} in the frame, budget"
-        f" {best['budget']:g}, depth {best['depth']:g}, width {best['width']:g}"
+        f"Predicted speed-up over plain decoding{about and f', {about}'}: {best['speed_up']:.2f} in"
+        f" the frame, budget {best['budget']:g}, depth {best['depth']:g}, width {best['width']:g};"
+        " blank: no room for the budget"
     )
 
 
@@ -83,7 +92,8 @@ def break_even(
     """Predicted `speed_up` over `acceptance_rate` and what a draft pass costs, `cost`, in target
     passes, as levels every quarter; the thick line, at 1, is where speculation stops paying.
 
-    points    our pairs on the map: `pair` (its name), `acceptance_rate`, `cost`
+    points    our pairs on the map: `pair` (its name), `acceptance_rate`, perhaps with an interval
+              `low` to `high`, and `cost`
     here      an acceptance rate and a cost that a star marks
     """
     check(table, (axes := "acceptance_rate cost"), "speed_up")
@@ -102,17 +112,21 @@ def break_even(
     even = {"type": "constraint", "operation": "=", "value": 1.0, "showlabels": False}
     look = {"showscale": False, "name": "break-even, predicted", "hoverinfo": "skip"}
     chart.add(go.Contour(**place, contours=even, line={"width": 3.5, "color": LOSS}, **look))
-    dots = marks(points, "acceptance_rate", "cost", note="{pair}").assign(series=PAIR)
-    add_dots(chart, dots, MAP_LOOKS, size=11)
+    ends = "low acceptance_rate high" if "low" in points else ""
+    dots = marks(points, "acceptance_rate", "cost", ends=ends, note="{pair}").assign(series=PAIR)
+    add_dots(chart, dots, MAP_LOOKS, lying=True, size=11)
     if here:
         star = pd.DataFrame([here], columns=["x", "y"]).assign(series=HERE, panel="")
         add_dots(chart, star, MAP_LOOKS, size=19)
     look = {"showarrow": False, "font": {"size": 12, "color": DARK}, "bgcolor": OPAQUE}
     look |= {"yanchor": "bottom", "yshift": 8, "borderpad": 1}
     for spot in dots.itertuples():
-        chart.figure.add_annotation(x=spot.x, y=spot.y, text=wrap(spot.pair, 24), **look)
+        chart.figure.add_annotation(
+            x=spot.x, y=spot.y, text=wrap(spot.pair, 24).replace(", ", ",<br>"), **look
+        )
     chart.axis("x", range=[grid.columns.min(), grid.columns.max()], showgrid=False)
-    chart.axis("y", range=[grid.index.min(), grid.index.max()], showgrid=False)
+    highest = max(HIGHEST, *dots["y"], *here[1:])
+    chart.axis("y", range=[grid.index.min(), min(grid.index.max(), highest)], showgrid=False)
     return chart.titled(title)
 
 

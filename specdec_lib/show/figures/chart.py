@@ -1,6 +1,7 @@
 """A chart in the making: its panels with their axes, its legend and its headline."""
 
 import math
+import re
 import textwrap
 from collections.abc import Iterable
 
@@ -48,6 +49,7 @@ class Chart:
         apart = {"horizontal_spacing": gap, "vertical_spacing": 100 / height if down > 1 else 0}
         apart |= {"shared_yaxes": shared_y, "subplot_titles": list(map(escape, names))}
         self.prompts: set[int] = set()
+        self.machines: set[str] = set()
         self.figure = make_subplots(down, across, **apart)
         self.figure.update_annotations(font={"size": 14})
         self.figure.update_layout(template=SCREEN, width=width, height=height)
@@ -67,9 +69,13 @@ class Chart:
         self.figure.add_trace(trace, **self.panels[panel])
 
     def counted(self, rows: pd.DataFrame) -> pd.DataFrame:
-        """The same marks; the headline will say from how many `prompts` their intervals come."""
+        """The same marks; the headline will say from how many `prompts` their intervals come, and
+        which `machine` was timed.
+        """
         if {"low", "prompts"} <= set(rows):
             self.prompts |= set(rows["prompts"].dropna().astype(int))
+        if "machine" in rows:
+            self.machines |= set(rows["machine"].dropna())
         return rows
 
     def axis(self, name: str, panel: str = "", **look: object) -> None:
@@ -114,8 +120,8 @@ class Chart:
             self.figure.add_hline(y=edge - 0.5, line=THIN, layer="below")
 
     def titled(self, text: str, *, plain: str = "", bare: str = "") -> go.Figure:
-        """The figure under a headline, whose last line counts the prompts behind the intervals; it
-        grows by what headline, legend and panel names take.
+        """The figure under a headline, whose last line counts the prompts behind the intervals and
+        names the machine; it grows by what headline, legend and panel names take.
 
         plain    the axis, "x" or "y", on which a dotted line marks plain decoding, 1
         bare     which marks have no interval, where that is not for want of prompts
@@ -124,8 +130,9 @@ class Chart:
             {"x": self.figure.add_vline, "y": self.figure.add_hline}[plain](1, **PLAIN)
         layout = self.figure.layout
         room = int((layout.width - 60) / HEADLINE_LETTER)
-        lines = textwrap.wrap(text, room)
-        lines += textwrap.wrap(_from_prompts(self.prompts, bare), room)
+        behind = _from_prompts(self.prompts, bare), _on_machines(self.machines)
+        said = "; ".join(filter(None, behind))
+        lines = textwrap.wrap(text, room) + textwrap.wrap(said[:1].upper() + said[1:], room)
         names = [trace.name for trace in self.figure.data if trace.showlegend]
         ticks = max(map(len, layout.yaxis.ticktext or [""]))
         # plotly gives all entries the room of the widest, unless all stand in one line
@@ -140,6 +147,12 @@ class Chart:
         self.figure.update_layout(height=height, margin={"t": top}, legend=legend)
         title = {"text": "<br>".join(map(escape, lines))}
         return self.figure.update_layout(title=title, showlegend=bool(names))
+
+
+def _on_machines(names: set[str]) -> str:
+    """The machines and their threads, from names such as "amd-epyc-avx2-1-threads"."""
+    said = [re.sub(r"-(\d+)-threads$", r", \1 threads", name) for name in sorted(names)]
+    return "machine: " * bool(said) + " and ".join(said).replace(", 1 threads", ", 1 thread")
 
 
 def _from_prompts(counts: set[int], bare: str) -> str:

@@ -1,5 +1,7 @@
 """Charts of dots with intervals along an axis of numbers, or over names that stand side by side."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
@@ -19,7 +21,14 @@ RATES = {"ends": "low rate high", "note": "{at_risk:,.0f} tokens at risk"}
 ACCEPTED, RATE = "How often a guess is accepted, by", "acceptance rate"
 SAID = {"clock": "measured", "SWI": "counted", "predicted": "predicted"}
 TICKS = (0.25, 0.5, 1, 2, 3, 4, 6, 8, 10)  # of a scorecard's axes
-VERDICTS = ("reproduced", "same sign, smaller", "same sign, larger", "sign unsettled", "opposite")
+VERDICTS = {  # of a scorecard's table, as its figure says them: which effect is larger
+    "reproduced": "reproduced",
+    "same sign, smaller": "weaker than printed",
+    "same sign, larger": "stronger",
+    "sign unsettled": "too close to 1 to tell",
+    "opposite": "on the other side of 1",
+}
+VISIBLE = {"cross": "circle", "x": "square"}  # strokes vanish behind other marks
 
 
 def acceptance(
@@ -214,6 +223,7 @@ def scorecard(table: pd.DataFrame) -> go.Figure:
     swi = some["by"].map({"SWI": ", SWI"}).fillna("")
     some = some.assign(series=some["paper"] + ", " + some["item"] + swi)
     by = {"series": "series", "panel": "paper", "ends": "low ours high"}
+    some = some.assign(verdict=some["verdict"].replace(VERDICTS))
     rows = marks(some, "paper_value", "ours", note="{claim}: {verdict}", **by)
     values = rows[["x", "y", "low", "high"]].astype(float)
     ends = 0.9 * values.min().min(), 1.1 * values.max().max()
@@ -221,12 +231,14 @@ def scorecard(table: pd.DataFrame) -> go.Figure:
     chart, styles = Chart(rows["panel"], wide=430, high=440, x=x, y=y), looks(rows["series"])
     add_diagonal(chart, ends, name="as printed; below it: a smaller ratio here")
     for name, own in rows.groupby("series", sort=False):
-        add_dots(chart, own, {name: styles[name]}, by=SAID[own["by"].iloc[0]])
+        symbol = VISIBLE.get(styles[name].symbol, styles[name].symbol)
+        look = {name: replace(styles[name], symbol=symbol)}
+        add_dots(chart, own, look, by=SAID[own["by"].iloc[0]])
     ticks = [tick for tick in TICKS if ends[0] <= tick <= ends[1]]
     for axis in "xy":
         chart.count_in_factors(axis, *ends, ticks)
     found = some["verdict"].value_counts()
-    said = "; ".join(f"{found[one]} {one}" for one in VERDICTS if one in found)
+    said = ", ".join(f"{found[one]} {one}" for one in VERDICTS.values() if one in found)
     formulas, swi = ((some["by"] == way).sum() for way in ("predicted", "SWI"))
     kinds = f"{formulas} formulas, {swi} of SWI, {len(some) - formulas - swi} by the clock"
     headline = f"{len(some)} printed speed-ups, {kinds}: {said}"

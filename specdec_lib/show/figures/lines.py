@@ -98,7 +98,7 @@ def budget_curves(table: pd.DataFrame) -> go.Figure:
     return chart.titled(headline)
 
 
-def budget_speed_ups(table: pd.DataFrame) -> go.Figure:
+def budget_speed_ups(table: pd.DataFrame, *, title: str = "") -> go.Figure:
     """Predicted `speed_up` against the `budget` in nodes without the root, a line per `depth`, the
     deepest guess allowed, thicker where another may cover it; a star marks the best.
     """
@@ -115,7 +115,7 @@ def budget_speed_ups(table: pd.DataFrame) -> go.Figure:
     star = best.to_frame().T.assign(series="the best", text=words)
     add_dots(chart, star, {"the best": Look(INK, symbol="star")}, size=15)
     headline = "Predicted: which budget is fastest, for each deepest guess allowed"
-    return chart.titled(headline, plain="y")
+    return chart.titled(title or headline, plain="y")
 
 
 def _budget_chart(rows: pd.DataFrame, y: str) -> Chart:

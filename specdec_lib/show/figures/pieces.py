@@ -7,7 +7,7 @@ from specdec_lib.show.figures import theme
 from specdec_lib.show.figures.chart import PLAIN, Chart
 from specdec_lib.show.figures.forms import add_bars, add_dots, words_beside
 from specdec_lib.show.figures.marks import check, ends_of, lanes, marks, span_of
-from specdec_lib.show.figures.theme import HATCHES, INK, PAPERS, SOURCES, Look, looks, short
+from specdec_lib.show.figures.theme import INK, PAPERS, SOURCES, Look, looks, short
 
 GUESSED, OWN = "accepted guesses", "the target's own token"
 YIELDS = {GUESSED: Look(SOURCES["draft"]), OWN: Look(SOURCES["target"]), "": Look(INK)}
@@ -16,14 +16,14 @@ RATE = "acceptance rate"
 PANELS = {"swi": SWI, "tokens_per_round": "tokens per round", "": PRICE, "acceptance_rate": RATE}
 RIVALS = {"": Look(SOURCES["context"]), "this one": Look(theme.METHODS["cascade"], full=True)}
 PARTS = {
-    "verify": "target",
-    "draft passes": "draft",
-    "choice and noise": "bigram",
-    "KV moves": "prompt",
-    "tree": "n-gram",
-    "n-gram": "generation",
-    "host": "context",
-}  # of a round, and the sources whose colours they have
+    "verify": SOURCES["target"],
+    "draft passes": SOURCES["draft"],
+    "choice and noise": SOURCES["bigram"],
+    "KV moves": SOURCES["prompt"],
+    "tree": theme.STRANGERS[6],
+    "n-gram": SOURCES["n-gram"],
+    "host": SOURCES["context"],
+}  # of a round, and their colours
 CHANGES = {
     "SWI, counted": Look(SOURCES["middle"]),
     "speed, measured": Look(SOURCES["draft"], full=True),
@@ -114,10 +114,12 @@ def rivals(table: pd.DataFrame, *, title: str) -> go.Figure:
     return chart.titled(title)
 
 
-def round_ledger(table: pd.DataFrame) -> go.Figure:
+def round_ledger(table: pd.DataFrame, *, noise: float = 0.0) -> go.Figure:
     """Where the `round_seconds` of a round go: a lying bar per `draft`, a piece per `part`, in the
     longer ones its `share` of the wall time, a panel per `sampling`; hovering tells the `model`, if
     it is one's.
+
+    noise    the share by which bars differ where they should not, for the headline
     """
     check(table, "draft sampling part model", "round_seconds share")
     table = table.assign(
@@ -135,13 +137,10 @@ def round_ledger(table: pd.DataFrame) -> go.Figure:
     note = "{draft}: {milliseconds:.3g} ms, {share:.1%}, {who}"
     rows = marks(table, "milliseconds", "place", **by, note=note)
     panels = table.sort_index()["sampling"]
-    high, x = 74 + 46 * table["draft"].nunique(), "milliseconds of a round"
+    high, x = 74 + 46 * table["draft"].nunique(), "mean milliseconds of a round"
     chart = Chart(panels, wide=400, high=high, x=x, gap=0.04)
-    styles = {
-        part: Look(SOURCES[source], hatch=hatch)
-        for (part, source), hatch in zip(PARTS.items(), HATCHES, strict=True)
-    }
-    add_bars(chart, rows, styles, lying=True, width=0.7)
+    add_bars(chart, rows, {part: Look(PARTS[part]) for part in PARTS}, lying=True, width=0.7)
     chart.axis("x", range=[0, 1.03 * longest])
     chart.name_places("y", table.sort_index()["draft"], longest=26)
-    return chart.titled("Where the measured time of a round goes")
+    said = f"; verifying the same tree varies by up to {noise:.0%}" if noise else ""
+    return chart.titled(f"Where the measured time of a round goes{said}")

@@ -173,18 +173,20 @@ def faster_draft(
     *,
     draft: float,
     host: float,
+    about: str = "",
 ) -> go.Figure:
     """Speed-up against the budget if the draft were `draft` times as fast as its table says, and
     all code outside the models `host` times.
 
     gains        from tables and the two overheads to gains, as of `theory.tree_gains`
     overheads    of a tree's round and of a plain one, as measured
+    about        what it is predicted from, for the headline
     """
     faster = dict(tables) | {"draft": tables["draft"].faster(draft)}
     hosts = [
         Overhead(one.round / host, one.guess / host, one.draft_pass / host) for one in overheads
     ]
     found = distinct_budgets(pd.DataFrame(gains(faster, *hosts)))
-    best = f"{max(found.speed_up):.2f} times plain decoding"
-    title = {"text": f"Predicted: draft {draft:g} × as fast, host {host:g} ×: {best}"}
-    return figures.budget_speed_ups(found).update_layout(title=title)
+    changed = "" if draft == host == 1 else f"; draft {draft:g} × as fast, host {host:g} ×"
+    title = f"Which budget pays{about and f', {about}'}: predicted{changed}"
+    return figures.budget_speed_ups(found, title=title)
