@@ -3,8 +3,7 @@ development prompts and measured pass times predict.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial, reduce
-from operator import add
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -27,7 +26,8 @@ from specdec_lib.measure.race.harness import Timing, race_drafts
 from specdec_lib.measure.replay.recording import format_matrix
 from specdec_lib.measure.sweep.ratios import ratios
 from specdec_lib.measure.sweep.stacks import scout
-from specdec_lib.theory import Overhead, PassTable, Work
+from specdec_lib.measure.trials import whole
+from specdec_lib.theory import Overhead, PassTable
 from specdec_lib.workload import Ladder, Prompt, seeds
 
 TREES = ((2, 2), (4, 3), (8, 4), (12, 6), (16, 6), (32, 8))  # budget and depth
@@ -98,7 +98,7 @@ def race_predictions(
     In turn, so that both see the same machine: a development prompt, one repeat of the curves of
     all models, a held-out prompt, and so on.
     """
-    found, passes, observed = [], [], {name: [] for name in drafts}
+    found, passes, trials = [], [], []
     timings = race_drafts(ladder, drafts, sampler, held_out, tokens=tokens, seed=seed)
     limits = {"max_new_tokens": tokens, "stop_tokens": ladder.stop_tokens}
     own = seeds(development, seed)
@@ -106,16 +106,12 @@ def race_predictions(
         place = number % len(development)
         prompt, chance = ladder.encode(development[place]), Chance(own[place], sampler)
         for name, one in drafts.items():
-            observed[name].append(observe(ladder.target, one.draft, prompt, chance, **limits))
+            seen = observe(ladder.target, one.draft, prompt, chance, **limits)
+            trials.append({"method": one.kind, "setting": name} | seen)
         passes += one_repeat(ladder.models, rows, CONTEXTS, number)
         found += next(timings)
-    sums = {
-        name: Observation(reduce(add, (one.work for one in own)), sum(one.outside for one in own))
-        for name, own in observed.items()
-    }
-    kinds = {name: one.kind for name, one in drafts.items()}
-    prediction = predict_speeds(sums, kinds, pass_tables(curves(pd.DataFrame(passes))))
-    return prediction, speed_rows(found)
+    tables = pass_tables(curves(pd.DataFrame(passes)))
+    return predict_speeds(pd.DataFrame(trials), tables), speed_rows(found)
 
 
 def beside_predictions(prediction: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
@@ -154,13 +150,6 @@ def speed_rows(timings: Iterable[Timing]) -> pd.DataFrame:
     return table[["draft", "kind", "prompt", "tokens", "rounds", "seconds"]]
 
 
-class Observation(NamedTuple):
-    """The work of a draft's rounds on some prompts, and their seconds outside the models."""
-
-    work: Work
-    outside: float
-
-
 def observe(
     target: LanguageModel,
     draft: Draft,
@@ -169,43 +158,44 @@ def observe(
     *,
     max_new_tokens: int = 64,
     stop_tokens: Sequence[int] = (),
-) -> Observation:
-    """Decode a prompt and count every round's passes by model, mean rows and context."""
+) -> dict[str, object]:
+    """Decode a prompt: the `work` of its rounds, and their seconds `outside` the models."""
     limits = {"max_new_tokens": max_new_tokens, "stop_tokens": stop_tokens}
     done, wall = time_rounds(target, draft, prompt, chance, **limits)
     inside = sum(used.seconds for one in done for used in one.usage.values())
-    return Observation(work_of(done, target.name), wall - inside)
+    return {"work": work_of(done, target.name), "outside": wall - inside}
 
 
-def fit_overhead(observations: Sequence[Observation]) -> Overhead:
-    """Seconds outside the models, of drafts of one kind, linear in rounds, guesses, draft passes:
-    least squares of the relative error, none below 0.
+def fit_overheads(trials: pd.DataFrame) -> dict[str, Overhead]:
+    """Per method the seconds outside the models, linear in rounds, guesses and draft passes: least
+    squares of the relative error over its settings, none below 0.
+
+    trials    rows with method, setting, work and outside
     """
-    counts = [(one.work.rounds, one.work.guesses, one.work.draft_passes) for one in observations]
-    seconds = np.array([max(one.outside, 1e-9) for one in observations])
-    found, _ = nnls(np.array(counts, dtype=float) / seconds[:, None], np.ones(len(seconds)))
-    return Overhead(*found.tolist())
+    found = {}
+    for method, own in trials.groupby("method", sort=False):
+        settings = [one for _, one in own.groupby("setting", sort=False)]
+        works = [(one.rounds, one.guesses, one.draft_passes) for one in map(whole, settings)]
+        seconds = np.array([max(one.outside.sum(), 1e-9) for one in settings])
+        fitted, _ = nnls(np.array(works, dtype=float) / seconds[:, None], np.ones(len(seconds)))
+        found[method] = Overhead(*fitted.tolist())
+    return found
 
 
-def predict_speeds(
-    development: Mapping[str, Observation],
-    kinds: Mapping[str, str],
-    tables: Mapping[str, PassTable],
-) -> pd.DataFrame:
-    """Tokens per second of each draft, from its passes and tokens on development prompts: draft,
+def predict_speeds(trials: pd.DataFrame, tables: Mapping[str, PassTable]) -> pd.DataFrame:
+    """Tokens per second of each setting, from its passes and tokens on development prompts: draft,
     kind, predicted, tokens_per_round, host_share (of the seconds, outside the models), and
-    round_overhead, guess_overhead and pass_overhead, fitted to all drafts of its kind.
+    round_overhead, guess_overhead and pass_overhead, fitted to all settings of its method.
 
-    development    by name of the draft, as `kinds`
-    tables         pass seconds by model, as the models count them themselves
+    trials    as of `fit_overheads`; a setting is a draft, and its method the kind
+    tables    pass seconds by model, as the models count them themselves
     """
-    rows = []
-    for name, (work, _) in development.items():
-        alike = [other for its, other in development.items() if kinds[its] == kinds[name]]
-        overhead = fit_overhead(alike)
+    overheads, rows = fit_overheads(trials), []
+    for (kind, name), own in trials.groupby(["method", "setting"], sort=False):
+        work, overhead = whole(own), overheads[kind]
         seconds = work.seconds(tables, overhead)
         rows.append(
-            {"draft": name, "kind": kinds[name], "predicted": work.tokens / seconds}
+            {"draft": name, "kind": kind, "predicted": work.tokens / seconds}
             | {"tokens_per_round": work.tokens_per_round}
             | {"host_share": 1 - work.model_seconds(tables) / seconds}
             | {"round_overhead": overhead.round, "guess_overhead": overhead.guess}
