@@ -39,15 +39,10 @@ def written_texts(
 ) -> Iterator[Text]:
     """The prompts, and what the target writes after each; finished ones are kept in a folder."""
     for prompt in tqdm(prompts, "target's texts", mininterval=1):
-        [row] = Kept(keep).rows(prompt, partial(_text_rows, ladder, sampler, prompt, limits))
+        made = map(asdict, target_texts(ladder, [prompt], sampler, **limits))
+        [row] = Kept(keep).rows(prompt, partial(list, made))
         lists = {name: tuple(row[name]) for name in ("prompt", "tokens")}
         yield prompt, TargetText(**row | lists)
-
-
-def _text_rows(
-    ladder: Ladder, sampler: Sampler, prompt: Prompt, limits: Mapping[str, int]
-) -> list[dict[str, object]]:
-    return [asdict(text) for text in target_texts(ladder, [prompt], sampler, **limits)]
 
 
 def settings(
