@@ -23,7 +23,6 @@ from specdec_lib.measure.sweep.grid import Setting, generations
 from specdec_lib.measure.sweep.ratios import (
     per_prompt,
     ratios,
-    relative,
     sampling_of,
     summarise,
     with_sampling,
@@ -138,13 +137,13 @@ def test_a_number_that_is_missing_or_infinite_is_no_zero(value):
 
 
 def test_relative_divides_by_the_baseline_on_the_same_prompts():
-    found = relative(rows(), "bytes", "tokens", baseline="plain").set_index("draft")
+    found = ratios(rows(), "bytes", "tokens", baseline="plain").set_index("draft")
     assert found.value.to_dict() == {"plain": 1.0, "tree": 0.5}
     many = pd.concat(rows().assign(prompt=rows().prompt + str(copy)) for copy in range(4))
-    every = relative(many, "bytes", "tokens", baseline="plain").set_index("draft")
+    every = ratios(many, "bytes", "tokens", baseline="plain").set_index("draft")
     assert every.low["tree"] == every.high["tree"] == 0.5 and found.low.isna().all()
     with pytest.raises(ValueError, match=r"greedy: the baseline 'plain' has 2 prompts, 'tree' 3"):
-        relative(rows().drop(index=0), "bytes", "tokens", baseline="plain")
+        ratios(rows().drop(index=0), "bytes", "tokens", baseline="plain")
     assert per_prompt(rows(), "bytes", baseline="plain").relative.tolist() == [2.0, 2.0, 2.0]
 
 

@@ -4,7 +4,6 @@ development prompts and measured pass times predict.
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -34,17 +33,8 @@ TREES = ((2, 2), (4, 3), (8, 4), (12, 6), (16, 6), (32, 8))  # budget and depth
 MATRICES = (((1, 4), (0, 4)), ((2, 4), (0, 4)), ((1, 8), (0, 4)), ((3, 4), (0, 4)))
 CONTEXTS = (64, 256)  # before the passes that predict
 DEEPER = ((1, 0, 4), (0, 2, 4), (0, 0, 4))
-FEW = (
-    AUTOREGRESSIVE,
-    *("chain of 3", "tree of 8, depth 4", "staged tree of 8, depth 4", "cascade 1 4 / 0 4"),
-)
-
-
-class Kinded(NamedTuple):
-    """A draft, and its kind: drafts of one kind do the same things more or less often."""
-
-    kind: str
-    draft: Draft
+FEW = ("chain of 3", "tree of 8, depth 4", "staged tree of 8, depth 4", "cascade 1 4 / 0 4")
+Kinded = tuple[str, Draft]  # drafts of one kind do the same things more or less often
 
 
 def grid(ladder: Ladder, sampler: Sampler) -> dict[str, Kinded]:
@@ -68,16 +58,14 @@ def grid(ladder: Ladder, sampler: Sampler) -> dict[str, Kinded]:
     }
     cascades[f"cascade {format_matrix(DEEPER)}"] = from_matrix((middle, small, copies), DEEPER)
     kinds = {"chain": chains, "tree": trees, "staged": fed, "cascade": cascades}
-    plain = {AUTOREGRESSIVE: Kinded(AUTOREGRESSIVE, NoDraft())}
-    return plain | {
-        name: Kinded(kind, draft) for kind, own in kinds.items() for name, draft in own.items()
-    }
+    plain = {AUTOREGRESSIVE: (AUTOREGRESSIVE, NoDraft())}
+    return plain | {name: (kind, own[name]) for kind, own in kinds.items() for name in own}
 
 
 def few(ladder: Ladder, sampler: Sampler) -> dict[str, Kinded]:
     """One setting of each kind, for sweeps over temperatures and domains."""
     every = grid(ladder, sampler)
-    return {name: every[name] for name in FEW}
+    return {name: every[name] for name in (AUTOREGRESSIVE, *FEW)}
 
 
 def race_predictions(
@@ -105,9 +93,9 @@ def race_predictions(
     for number in tqdm(range(len(held_out)), desc="clock", disable=not progress, mininterval=1):
         place = number % len(development)
         prompt, chance = ladder.encode(development[place]), Chance(own[place], sampler)
-        for name, one in drafts.items():
-            seen = observe(ladder.target, one.draft, prompt, chance, **limits)
-            trials.append({"method": one.kind, "setting": name} | seen)
+        for name, (kind, draft) in drafts.items():
+            seen = observe(ladder.target, draft, prompt, chance, **limits)
+            trials.append({"method": kind, "setting": name} | seen)
         passes += one_repeat(ladder.models, rows, CONTEXTS, number)
         found += next(timings)
     tables = pass_tables(curves(pd.DataFrame(passes)))
