@@ -38,7 +38,6 @@ SAMPLERS = (Sampler(0), Sampler(1.0, top_k=50))
 SPEED_UP = ("speed_up", "speed_up_low", "speed_up_high")
 TOKENS, SETTINGS = 64, 5
 BEST = "best fixed, in hindsight"
-SWAPPED = {"": "", "_low": "_high", "_high": "_low"}
 COLUMNS = """pair sampling domain method setting prompts tokens_per_round forecast ms_per_token
     first second speed_up speed_up_low speed_up_high slower slower_low slower_high""".split()
 
@@ -118,8 +117,7 @@ def regret_rows(
         part = forecasts(found[found.prompt.isin(names[place::2])], prices)
         table[half] = part.set_index(keys).ms_per_token
     beside = forecasts(found, prices, beside=PLANNED).set_index(keys)
-    for name in ("", "_low", "_high"):
-        table[f"slower{name}"] = 1 / beside[f"speed_up{SWAPPED[name]}"]
+    table[["slower", "slower_high", "slower_low"]] = 1 / beside[[*SPEED_UP]]
     return table.reset_index()
 
 

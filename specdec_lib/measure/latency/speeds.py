@@ -103,32 +103,28 @@ def race_predictions(
 
 
 def beside_predictions(prediction: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
-    """A row per draft: draft, kind, predicted, predicted_speed_up; the columns of
-    `measured_speed_ups`; error, predicted ÷ measured − 1; foreseen_tokens_per_round, and the rest
-    of `predict_speeds`.
+    """A row per draft: the columns of `predict_speeds`, its tokens per round as
+    foreseen_tokens_per_round, and of `measured_speed_ups`; predicted_speed_up; error, predicted ÷
+    measured − 1.
     """
     if missing := sorted({AUTOREGRESSIVE, *prediction.draft} - set(rows.draft)):
         raise ValueError(f"no measurement of {', '.join(missing)}")
     plain = prediction.predicted[prediction.draft == AUTOREGRESSIVE].iloc[0]
     found = prediction.rename(columns={"tokens_per_round": "foreseen_tokens_per_round"})
-    found.insert(3, "predicted_speed_up", found.predicted / plain)
-    measured = measured_speed_ups(rows).drop(columns="kind")
-    both = found.merge(measured, on="draft", validate="1:1")
-    both["error"] = both.predicted / both.measured - 1
-    first = [*found.columns[:4], *measured.columns[1:], "error"]
-    return both[first + [name for name in found if name not in first]]
+    both = found.merge(measured_speed_ups(rows).drop(columns="kind"), on="draft", validate="1:1")
+    gain, error = both.predicted / plain, both.predicted / both.measured - 1
+    return both.assign(predicted_speed_up=gain, error=error)
 
 
 def measured_speed_ups(rows: pd.DataFrame) -> pd.DataFrame:
-    """Per draft of `speed_rows`: draft, kind, measured tokens per second, low, high; speed_up
-    over plain decoding on the same prompts, speed_up_low, speed_up_high; tokens_per_round, prompts.
+    """Per draft of `speed_rows`: draft, kind, measured tokens per second, low, high, prompts;
+    speed_up over plain decoding on the same prompts, speed_up_low, speed_up_high; tokens_per_round.
     """
     by, sides = ("draft", "kind"), ("tokens", "seconds")
     found = ratios(rows, *sides, by=by).rename(columns={"value": "measured"})
     gain = ratios(rows.assign(sampling=""), *sides, by=by, baseline=AUTOREGRESSIVE)
     found[["speed_up", "speed_up_low", "speed_up_high"]] = gain[["value", "low", "high"]]
-    found["tokens_per_round"] = ratios(rows, "tokens", "rounds", by=by).value
-    return found[[name for name in found if name != "prompts"] + ["prompts"]]
+    return found.assign(tokens_per_round=ratios(rows, "tokens", "rounds", by=by).value)
 
 
 def speed_rows(timings: Iterable[Timing]) -> pd.DataFrame:
