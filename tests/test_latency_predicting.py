@@ -92,8 +92,8 @@ def test_every_pass_is_observed(ladder, prompts):
 
 ROWS_OF_TWO = pd.DataFrame(
     {
-        "draft": [PLAIN, PLAIN, "chain", "chain"],
-        "kind": [PLAIN, PLAIN, "chain", "chain"],
+        "setting": [PLAIN, PLAIN, "chain", "chain"],
+        "method": [PLAIN, PLAIN, "chain", "chain"],
         "prompt": ["a", "b", "a", "b"],
         "tokens": 10,
         "rounds": [10, 10, 4, 6],
@@ -120,6 +120,8 @@ def test_predictions_stand_beside_measurements():
     table = beside_predictions(foresight, ROWS_OF_TWO)
     assert table.error.tolist() == pytest.approx([0.1, -0.05])
     assert table.predicted_speed_up.tolist() == pytest.approx([1, 1.9 / 1.1])
+    with pytest.raises(ValueError, match="no measurement of chain"):
+        beside_predictions(foresight, ROWS_OF_TWO[:2])
 
 
 def test_gains_of_trees_follow_from_rates_and_tables():

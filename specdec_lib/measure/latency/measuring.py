@@ -115,7 +115,8 @@ def time_sweeps(ladders: Mapping[str, Ladder], ranges: Ranges, progress: bool) -
         bar = tqdm(prompts, "clock", disable=not progress, mininterval=1)
         sampler = Sampler(temperature)
         timings = race_drafts(ladder, speeds.few(ladder, sampler), sampler, bar, **ranges.limits)
-        table = speeds.measured_speed_ups(speeds.speed_rows(chain.from_iterable(timings)))
+        rows = pd.DataFrame(map(vars, chain.from_iterable(timings)))
+        table = speeds.measured_speed_ups(rows)
         found.append(table.assign(temperature=temperature, domain=domain, runtime=runtime))
     return pd.concat(found, ignore_index=True)
 

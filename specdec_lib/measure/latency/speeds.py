@@ -2,7 +2,7 @@
 development prompts and measured pass times predict.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 import numpy as np
@@ -21,7 +21,7 @@ from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
 from specdec_lib.measure.latency.passes import ROWS, curves, one_repeat, pass_tables
 from specdec_lib.measure.own_text import work_of
 from specdec_lib.measure.race.contenders import AUTOREGRESSIVE, time_rounds
-from specdec_lib.measure.race.harness import Timing, race_drafts
+from specdec_lib.measure.race.harness import race_drafts
 from specdec_lib.measure.replay.recording import format_matrix
 from specdec_lib.measure.sweep.ratios import ratios
 from specdec_lib.measure.sweep.stacks import scout
@@ -81,7 +81,7 @@ def race_predictions(
     progress: bool = True,
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """What development prompts and pass times say of every draft (`predict_speeds`), and what the
-    clock says on held-out ones (`speed_rows`).
+    clock says on held-out ones, a row per `Timing`.
 
     In turn, so that both see the same machine: a development prompt, one repeat of the curves of
     all models, a held-out prompt, and so on.
@@ -99,39 +99,36 @@ def race_predictions(
         passes += one_repeat(ladder.models, rows, CONTEXTS, number)
         found += next(timings)
     tables = pass_tables(curves(pd.DataFrame(passes)))
-    return predict_speeds(pd.DataFrame(trials), tables), speed_rows(found)
+    return predict_speeds(pd.DataFrame(trials), tables), pd.DataFrame(map(vars, found))
 
 
-def beside_predictions(prediction: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
+def beside_predictions(prediction: pd.DataFrame, timings: pd.DataFrame) -> pd.DataFrame:
     """A row per draft: the columns of `predict_speeds`, its tokens per round as
     foreseen_tokens_per_round, and of `measured_speed_ups`; predicted_speed_up; error, predicted ÷
     measured − 1.
     """
-    if missing := sorted({AUTOREGRESSIVE, *prediction.draft} - set(rows.draft)):
+    measured = measured_speed_ups(timings).drop(columns="kind")
+    if missing := sorted({AUTOREGRESSIVE, *prediction.draft} - set(measured.draft)):
         raise ValueError(f"no measurement of {', '.join(missing)}")
     plain = prediction.predicted[prediction.draft == AUTOREGRESSIVE].iloc[0]
     found = prediction.rename(columns={"tokens_per_round": "foreseen_tokens_per_round"})
-    both = found.merge(measured_speed_ups(rows).drop(columns="kind"), on="draft", validate="1:1")
+    both = found.merge(measured, on="draft", validate="1:1")
     gain, error = both.predicted / plain, both.predicted / both.measured - 1
     return both.assign(predicted_speed_up=gain, error=error)
 
 
-def measured_speed_ups(rows: pd.DataFrame) -> pd.DataFrame:
-    """Per draft of `speed_rows`: draft, kind, measured tokens per second, low, high, prompts;
+def measured_speed_ups(timings: pd.DataFrame) -> pd.DataFrame:
+    """Per setting and method, as draft and kind: measured tokens per second, low, high, prompts;
     speed_up over plain decoding on the same prompts, speed_up_low, speed_up_high; tokens_per_round.
+
+    timings    a row per `Timing`
     """
+    rows = timings.rename(columns={"setting": "draft", "method": "kind"})
     by, sides = ("draft", "kind"), ("tokens", "seconds")
     found = ratios(rows, *sides, by=by).rename(columns={"value": "measured"})
     gain = ratios(rows.assign(sampling=""), *sides, by=by, baseline=AUTOREGRESSIVE)
     found[["speed_up", "speed_up_low", "speed_up_high"]] = gain[["value", "low", "high"]]
     return found.assign(tokens_per_round=ratios(rows, "tokens", "rounds", by=by).value)
-
-
-def speed_rows(timings: Iterable[Timing]) -> pd.DataFrame:
-    """A row per draft and prompt: draft, kind, prompt, tokens, rounds, seconds."""
-    names = {"setting": "draft", "method": "kind"}
-    table = pd.DataFrame(map(vars, timings)).rename(columns=names)
-    return table[["draft", "kind", "prompt", "tokens", "rounds", "seconds"]]
 
 
 def observe(
