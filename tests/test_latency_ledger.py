@@ -117,6 +117,7 @@ def drafts(ladder):
         "chain": ChainDraft(ladder.draft, 3),
         "staged": StagedTree(TreeDraft(ladder.draft, budget=6, depth=3), scout),
         "cascade": from_matrix(drafters, ((1, 1, 2), (0, 1, 2), (0, 0, 2))),
+        "drawn": TreeDraft(ladder.draft, widths=(2, 1), siblings="distinct"),
         "relay": Relay((ChainDraft(ladder.draft, 2), MaxGram(None, 4)), (2, 4)),
     }
 
@@ -129,12 +130,17 @@ def both(ladder, draft, prompt, chance, **limits):
         return plain, decode(*asked, **limits), watch
 
 
-@pytest.mark.parametrize("temperature", [0.0, 1.0])
-@pytest.mark.parametrize("name", ["chain", "staged", "cascade", "relay"])
-def test_watching_changes_nothing(ladder, prompts, name, temperature):
+WATCHED = [
+    (name, look_up, heat) for name in ("chain", "staged", "cascade", "relay") for heat in (0, 1)
+]
+
+
+@pytest.mark.parametrize("name,rule,temperature", [*WATCHED, ("drawn", reject, 1)])
+def test_watching_changes_nothing(ladder, prompts, name, rule, temperature):
+    """Neither choices nor, under `reject`, coins and draws."""
     chance, prompt = Chance(3, Sampler(temperature)), ladder.encode(prompts[0])
     draft = drafts(ladder)[name]
-    plain, seen, watch = both(ladder, draft, prompt, chance, max_new_tokens=12)
+    plain, seen, watch = both(ladder, draft, prompt, chance, max_new_tokens=12, rule=rule)
     assert seen.tokens == plain.tokens
     assert [played.tree for played in seen.rounds] == [played.tree for played in plain.rounds]
     counts = [
@@ -143,14 +149,7 @@ def test_watching_changes_nothing(ladder, prompts, name, temperature):
     ]
     assert counts[0] == counts[1]
     parts = {part for part, _ in watch.lap()}
-    assert parts == set(PARTS) - ({"n-gram"} if name == "chain" else set())
-
-
-def test_watching_keeps_coins_and_draws(ladder, prompts):
-    draft = TreeDraft(ladder.draft, widths=(2, 1), siblings="distinct")
-    run = (ladder, draft, ladder.encode(prompts[1]), Chance(4, Sampler(1.0)))
-    plain, seen, _ = both(*run, max_new_tokens=10, rule=reject)
-    assert seen.tokens == plain.tokens
+    assert parts == set(PARTS) - ({"n-gram"} if name in ("chain", "drawn") else set())
 
 
 def test_every_public_decision_of_chance_is_timed_and_only_meanwhile():

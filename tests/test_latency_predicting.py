@@ -12,9 +12,8 @@ from specdec_lib.drafts.trees.growing import ChainDraft
 from specdec_lib.measure.latency import Ranges, few, machine_name, measure_all, stored_tables
 from specdec_lib.measure.latency.measuring import store_table
 from specdec_lib.measure.latency.speeds import (
-    Observation,
     beside_predictions,
-    fit_overhead,
+    fit_overheads,
     measured_speed_ups,
     observe,
     predict_speeds,
@@ -55,46 +54,46 @@ def test_a_trees_work_is_a_draft_pass_per_level_over_its_inner_nodes():
     assert chain.passes == {("target", 4, 256): 1, ("draft", 1, 256): 3}
 
 
-def made_up(length: int, host: Overhead = HOST, tokens: int = 20) -> Observation:
+def made_up(length: int) -> dict[str, object]:
     """What a machine with exactly these tables and overheads would show."""
-    one = work(length, tokens=tokens)
-    outside = one.seconds(TABLES, host) - one.model_seconds(TABLES)
-    return Observation(one, outside)
+    one = work(length)
+    outside = one.seconds(TABLES, HOST) - one.model_seconds(TABLES)
+    return {"method": "chain", "setting": length, "work": one, "outside": outside}
 
 
 def test_an_overhead_is_found_again_and_then_predictions_are_exact():
     """Control: with the wrong table they are not."""
-    chains = {f"chain of {length}": made_up(length) for length in (1, 2, 4)}
-    found = fit_overhead([*chains.values()])
-    kinds = dict.fromkeys(chains, "chain")
-    table = predict_speeds(chains, kinds, TABLES).set_index("draft")
-    for name, one in chains.items():
+    chains = pd.DataFrame(made_up(length) for length in (1, 2, 4))
+    found = fit_overheads(chains)["chain"]
+    table = predict_speeds(chains, TABLES).set_index("draft")
+    for one in chains.itertuples():
         seconds = one.work.seconds(TABLES, HOST)
         assert one.work.seconds(TABLES, found) == pytest.approx(seconds)
-        assert table.predicted[name] == pytest.approx(one.work.tokens / seconds)
-        assert table.host_share[name] == pytest.approx(one.outside / seconds)
+        assert table.predicted[one.setting] == pytest.approx(one.work.tokens / seconds)
+        assert table.host_share[one.setting] == pytest.approx(one.outside / seconds)
     slower = {"target": TABLES["target"].faster(0.5), "draft": TABLES["draft"]}
-    wrong = predict_speeds(chains, kinds, slower).set_index("draft").predicted
+    wrong = predict_speeds(chains, slower).set_index("draft").predicted
     assert (wrong < 0.8 * table.predicted).all()
-    plain = Observation(Work(10, 10, 0, {("target", 1, 0): 10}), 5.0)
-    assert fit_overhead([plain]) == Overhead(0.5, 0.0, 0.0)
+    plain = {"work": Work(10, 10, 0, {("target", 1, 0): 10}), "outside": 5.0}
+    alone = pd.DataFrame([plain | {"method": PLAIN, "setting": ""}])
+    assert fit_overheads(alone) == {PLAIN: Overhead(0.5, 0.0, 0.0)}
 
 
 def test_every_pass_is_observed(ladder, prompts):
     asked, per_model = ladder.encode(prompts[0]), Counter()
     seen = observe(ladder.target, ChainDraft(ladder.draft, 3), asked, Chance(1), max_new_tokens=12)
-    for (model, _, _), count in seen.work.passes.items():
+    for (model, _, _), count in seen["work"].passes.items():
         per_model[model] += count
-    assert per_model["target"] == seen.work.rounds and seen.outside > 0
-    assert per_model["draft"] == seen.work.draft_passes >= 2 * seen.work.rounds
-    assert seen.work.tokens == 12
-    assert min(context for _, _, context in seen.work.passes) == len(asked) - 1
+    assert per_model["target"] == seen["work"].rounds and seen["outside"] > 0
+    assert per_model["draft"] == seen["work"].draft_passes >= 2 * seen["work"].rounds
+    assert seen["work"].tokens == 12
+    assert min(context for _, _, context in seen["work"].passes) == len(asked) - 1
 
 
 ROWS_OF_TWO = pd.DataFrame(
     {
-        "draft": [PLAIN, PLAIN, "chain", "chain"],
-        "kind": [PLAIN, PLAIN, "chain", "chain"],
+        "setting": [PLAIN, PLAIN, "chain", "chain"],
+        "method": [PLAIN, PLAIN, "chain", "chain"],
         "prompt": ["a", "b", "a", "b"],
         "tokens": 10,
         "rounds": [10, 10, 4, 6],
@@ -121,6 +120,8 @@ def test_predictions_stand_beside_measurements():
     table = beside_predictions(foresight, ROWS_OF_TWO)
     assert table.error.tolist() == pytest.approx([0.1, -0.05])
     assert table.predicted_speed_up.tolist() == pytest.approx([1, 1.9 / 1.1])
+    with pytest.raises(ValueError, match="no measurement of chain"):
+        beside_predictions(foresight, ROWS_OF_TWO[:2])
 
 
 def test_gains_of_trees_follow_from_rates_and_tables():

@@ -31,7 +31,7 @@ def test_a_link_a_device_and_a_folder_are_never_replaced(link, tmp_path):
 
 
 MEASURING = "acceptance.command cascades.walltime editions sweep.command sweep.measuring"
-MEASURING += " latency.measuring race.command race.learning rule_bench.command write_texts"
+MEASURING += " latency.measuring race.command race.learning rule_bench.command texts"
 
 
 @pytest.mark.parametrize("module", MEASURING.split())

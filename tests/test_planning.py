@@ -118,9 +118,10 @@ def test_passes_are_timed_where_the_texts_are_and_settings_of_every_method_tried
     assert {*passes} == {"target", "middle", "draft"}
     longest = max(len(text.prompt) + len(text.tokens) for _, text in written)
     assert passes["target"].contexts[-1] == longest
-    tried = plan_settings(ladder, SAMPLED, written, passes, most=1, keep=tmp_path)
-    trials, tried, priced = tried
-    assert {method for method, _ in tried} == {AUTOREGRESSIVE, *OURS} == {*priced.outside}
+    policy, found = plan_settings(ladder, SAMPLED, written, passes, most=1, keep=tmp_path)
+    trials, tried, priced = found
+    assert {method for method, _ in tried} == {AUTOREGRESSIVE, *OURS, PLANNED} == {*priced.outside}
+    assert {*policy} == {*SITUATIONS} and {*policy.values()} < {*tried}
     trees = {name for method, name in tried if method == "tree"}
     assert all(any(tree in name for tree in trees) for method, name in tried if method == "staged")
     assert len(forecasts(trials, priced)) == len(tried)
@@ -169,5 +170,7 @@ def test_regret_rows_stand_beside_every_setting(ladder, monkeypatch):
 
 
 def test_prices_of_another_machine_are_refused_in_one_line():
-    with pytest.raises(ValueError, match=r"latency_other\.csv is missing"):
+    with pytest.raises(
+        ValueError, match=r"no measurements of other in .*`specdec measure latency`"
+    ):
         regret.stored_passes("other", "target")

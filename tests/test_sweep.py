@@ -23,7 +23,6 @@ from specdec_lib.measure.sweep.grid import Setting, generations
 from specdec_lib.measure.sweep.ratios import (
     per_prompt,
     ratios,
-    relative,
     sampling_of,
     summarise,
     with_sampling,
@@ -38,36 +37,35 @@ from specdec_lib.theory import Machine, ModelShape, roofline_seconds
 from specdec_lib.theory.costs import bytes_moved
 
 
-def test_a_row_holds_the_sums_over_its_rounds(ladder, prompts):
-    chain = ChainDraft(ladder.draft, 3)
+def test_a_row_holds_the_sums_over_the_rounds_of_its_generation(ladder, prompts):
+    chain, drawn = ChainDraft(ladder.draft, 3), ChainDraft(ladder.draft, 2, siblings="iid")
     settings = [Setting("none", NoDraft()), Setting("chain", chain)]
     settings.append(Setting("chain", chain, Sampler(1.0, top_k=50)))
-    table = sweep(settings, prompts[:2], ladder, max_new_tokens=24, progress=False)
-    assert len(table) == 6 and (table.tokens <= 24).all()
-    assert (table.target_passes == table.rounds).all()
-    greedy = table[table.temperature == 0].groupby("draft").tokens.apply(list)
-    assert greedy["none"] == greedy["chain"]
-    chain = table[table.draft == "chain"]
-    assert (chain.accepted <= chain.tried).all() and (chain.tried <= chain.proposed).all()
-    assert (chain.target_rows == chain.proposed + chain.rounds).all()
-    assert (table.seconds >= table.overhead_seconds).all()
-    assert with_sampling(table).sampling.tolist()[:3] == ["greedy", "greedy", "T = 1, top-k 50"]
-
-
-def test_the_generations_of_a_sweep_are_what_its_rows_sum_up(ladder, prompts):
-    drawn = ChainDraft(ladder.draft, 2, siblings="iid")
-    settings = [Setting("chain", ChainDraft(ladder.draft, 3))]
     settings.append(Setting("drawn", drawn, Sampler(1.0, top_k=50), reject))
-    run = {"seed": 3, "max_new_tokens": 12, "progress": False}
+    run = {"seed": 3, "max_new_tokens": 24, "progress": False}
     table = sweep(settings, prompts[:2], ladder, **run)
     played = list(generations(settings, prompts[:2], ladder, **run))
     order = [(prompt, setting) for prompt in prompts[:2] for setting in settings]
     assert [(prompt, setting) for setting, prompt, _ in played] == order
-    counts = [[len(made.tokens), len(made.rounds)] for _, _, made in played]
-    assert counts == table[["tokens", "rounds"]].values.tolist()
-    for rows in collect(played):
-        counted = rows.groupby(["prompt", "draft"], sort=False).accepted.sum()
-        assert counted.tolist() == table.accepted.tolist()
+    assert with_sampling(table).sampling.tolist()[:3] == ["greedy", "greedy", "T = 1, top-k 50"]
+    assert (table.tokens <= 24).all() and (table.seconds >= table.overhead_seconds).all()
+    for (_, row), (_, _, made) in zip(table.iterrows(), played, strict=True):
+        roots = [one.tree.root_position for one in made.rounds]
+        counts = ["tokens", "rounds", "target_passes", "target_rows", "target_context_tokens"]
+        rows = row.proposed + row["rounds"]
+        wanted = [len(made.tokens), len(made.rounds), len(made.rounds), rows, sum(roots)]
+        assert row[counts].tolist() == wanted
+        assert row.accepted <= row.tried <= row.proposed
+        if "draft" in made.rounds[0].usage:
+            passes = [one.usage["draft"].passes for one in made.rounds]
+            context = sum(root * count for root, count in zip(roots, passes, strict=True))
+            assert row[["draft_passes", "draft_context_tokens"]].tolist() == [sum(passes), context]
+    guesses, turns = collect(played)
+    for found, wanted in ((guesses, table[table.draft != "none"]), (turns, table)):
+        counted = found.groupby(["prompt", "draft", "temperature"], sort=False).accepted.sum()
+        assert counted.tolist() == wanted.accepted.tolist()
+    greedy = table[table.temperature == 0].groupby("draft").tokens.apply(list)
+    assert greedy["none"] == greedy["chain"]
 
 
 @pytest.mark.parametrize("settings", [[], [Setting("a", NoDraft()), Setting("a", NoDraft())]])
@@ -138,13 +136,13 @@ def test_a_number_that_is_missing_or_infinite_is_no_zero(value):
 
 
 def test_relative_divides_by_the_baseline_on_the_same_prompts():
-    found = relative(rows(), "bytes", "tokens", baseline="plain").set_index("draft")
+    found = ratios(rows(), "bytes", "tokens", baseline="plain").set_index("draft")
     assert found.value.to_dict() == {"plain": 1.0, "tree": 0.5}
     many = pd.concat(rows().assign(prompt=rows().prompt + str(copy)) for copy in range(4))
-    every = relative(many, "bytes", "tokens", baseline="plain").set_index("draft")
+    every = ratios(many, "bytes", "tokens", baseline="plain").set_index("draft")
     assert every.low["tree"] == every.high["tree"] == 0.5 and found.low.isna().all()
     with pytest.raises(ValueError, match=r"greedy: the baseline 'plain' has 2 prompts, 'tree' 3"):
-        relative(rows().drop(index=0), "bytes", "tokens", baseline="plain")
+        ratios(rows().drop(index=0), "bytes", "tokens", baseline="plain")
     assert per_prompt(rows(), "bytes", baseline="plain").relative.tolist() == [2.0, 2.0, 2.0]
 
 
@@ -176,16 +174,6 @@ def test_bytes_and_seconds_are_the_sums_over_all_passes_of_all_models():
     assert seconds_at(rows(), shapes, machines)[1] == pytest.approx(4 * one + 8 * two)
     with pytest.raises(ValueError, match="'draft' ran and is not described; there are target"):
         generation_bytes(rows(), {"target": shapes["target"]})
-
-
-def test_a_sweep_counts_the_context_of_every_pass(ladder, prompts):
-    chain, limits = ChainDraft(ladder.draft, 3), {"max_new_tokens": 8}
-    table = sweep([Setting("chain", chain)], prompts[:1], ladder, progress=False, **limits)
-    tokens, stops = ladder.encode(prompts[0]), ladder.stop_tokens
-    made = decode(ladder.target, chain, tokens, Chance(0), stop_tokens=stops, **limits)
-    roots = [(one.tree.root_position, one.usage["draft"].passes) for one in made.rounds]
-    assert table.target_context_tokens[0] == sum(root for root, _ in roots)
-    assert table.draft_context_tokens[0] == sum(root * passes for root, passes in roots)
 
 
 def test_the_shape_of_a_model_has_its_weights_and_another_kind_is_refused(ladder, tmp_path):

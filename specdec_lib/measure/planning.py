@@ -6,7 +6,7 @@ temperatures above 0 up to some milliseconds a token.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import reduce
 from operator import add
 from pathlib import Path
@@ -19,7 +19,7 @@ from specdec_lib.core.protocols import Draft
 from specdec_lib.drafts.planned import SITUATIONS, Planned
 from specdec_lib.measure.intervals import bootstrap, named_interval
 from specdec_lib.measure.latency.passes import ROWS, curves, pass_tables, time_passes
-from specdec_lib.measure.latency.speeds import Observation, fit_overhead
+from specdec_lib.measure.latency.speeds import fit_overheads
 from specdec_lib.measure.race.contenders import AUTOREGRESSIVE
 from specdec_lib.measure.race.families import ON_TREES, OURS
 from specdec_lib.measure.sweep.kept import Kept
@@ -71,16 +71,6 @@ def timed_passes(ladder: Ladder, texts: Sequence[Text], keep: Path | None) -> di
     table = pd.DataFrame(Kept(keep).rows(texts[0][0], measure))
     target = pass_tables(table, column="seconds")[ladder.target.name]
     return pass_tables(table) | {ladder.target.name: target}
-
-
-def fit_outside(trials: pd.DataFrame) -> dict[str, Overhead]:
-    """Per method the seconds outside the models, fitted to all its settings."""
-    return {
-        method: fit_overhead(
-            [Observation(whole(own), own.outside.sum()) for _, own in its.groupby("setting")]
-        )
-        for method, its in trials.groupby("method", sort=False)
-    }
 
 
 def forecasts(
@@ -140,32 +130,22 @@ def plan_settings(
     *,
     most: int,
     keep: Path | None = None,
-) -> Tried:
-    """Plain decoding and at most so many settings of every method, on these texts."""
+) -> tuple[dict[int, Named], Tried]:
+    """Plain decoding and at most so many settings of every method, on these texts; the best policy
+    over them, and the planned draft that follows it, tried as the last.
+    """
     known = [method for method in OURS if method not in ON_TREES]
     first = settings(ladder, sampler, (AUTOREGRESSIVE, *known), most, ())
     trials = try_settings(ladder, sampler, texts, first, keep and keep / "first")
-    prices = Prices(passes, fit_outside(trials))
+    prices = Prices(passes, fit_overheads(trials))
     few = trials[trials.prompt.isin(trials.prompt.unique()[:FIRST])]
     ranked = forecasts(few[few.method.isin((AUTOREGRESSIVE, "tree"))], prices)
     trees = [*ranked.setting[ranked.method == "tree"][:BUILT_ON]]
     rest = settings(ladder, sampler, ON_TREES, most, trees)
     more = try_settings(ladder, sampler, texts, rest, keep and keep / "rest")
-    both = pd.concat([trials, more], ignore_index=True)
-    return Tried(both, first | rest, Prices(passes, fit_outside(both)))
-
-
-def with_policy(
-    ladder: Ladder,
-    sampler: Sampler,
-    texts: Sequence[Text],
-    planned: Tried,
-    keep: Path | None = None,
-) -> tuple[dict[int, Named], Tried]:
-    """The best policy over what was tried, and the same with the planned draft that follows it."""
-    policy, draft = follow_policy(planned.trials, planned.prices, planned.drafts)
-    followed = {POLICY: draft}
-    own = try_settings(ladder, sampler, texts, followed, keep)
-    prices = replace(planned.prices, outside=planned.prices.outside | fit_outside(own))
-    trials = pd.concat([planned.trials, own], ignore_index=True)
-    return policy, Tried(trials, planned.drafts | followed, prices)
+    fixed = pd.concat([trials, more], ignore_index=True)
+    policy, draft = follow_policy(fixed, Prices(passes, fit_overheads(fixed)), first | rest)
+    own = try_settings(ladder, sampler, texts, {POLICY: draft}, keep and keep / "policy")
+    every = pd.concat([fixed, own], ignore_index=True)
+    drafts = first | rest | {POLICY: draft}
+    return policy, Tried(every, drafts, Prices(passes, fit_overheads(every)))

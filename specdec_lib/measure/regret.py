@@ -7,7 +7,7 @@ passes are priced as notebook 05 measured them on this machine, and the rest as 
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import astuple, replace
 from itertools import product
 from pathlib import Path
 
@@ -19,9 +19,9 @@ from transformers import LlamaForCausalLM
 from specdec_lib.core.chance import Sampler
 from specdec_lib.core.commandline import Parser, write_csv
 from specdec_lib.core.files import DATA, cache_folder
-from specdec_lib.measure.latency import machine_name
+from specdec_lib.measure.latency import machine_name, stored_tables
 from specdec_lib.measure.latency.passes import pass_tables
-from specdec_lib.measure.planning import PLANNED, POLICY, forecasts, plan_settings, with_policy
+from specdec_lib.measure.planning import PLANNED, forecasts, plan_settings
 from specdec_lib.measure.race.families import with_int8_drafts
 from specdec_lib.measure.race.harness import TargetText
 from specdec_lib.measure.sweep.identity import fingerprint
@@ -31,46 +31,34 @@ from specdec_lib.measure.trials import Text, try_settings
 from specdec_lib.models.cached.model import CachedModel
 from specdec_lib.models.loading import fast_model
 from specdec_lib.theory import PassTable
-from specdec_lib.workload import DOMAINS, Ladder, load_ladder, load_prompts, seeds
+from specdec_lib.workload import DOMAINS, SPLITS, Ladder, Prompt, load_ladder, load_prompts, seeds
 
 PLACE = DATA / "measured" / "regret.csv"
 SAMPLERS = (Sampler(0), Sampler(1.0, top_k=50))
 SPEED_UP = ("speed_up", "speed_up_low", "speed_up_high")
 TOKENS, SETTINGS = 64, 5
 BEST = "best fixed, in hindsight"
-SWAPPED = {"": "", "_low": "_high", "_high": "_low"}
 COLUMNS = """pair sampling domain method setting prompts tokens_per_round forecast ms_per_token
     first second speed_up speed_up_low speed_up_high slower slower_low slower_high""".split()
 
 
-@dataclass(frozen=True)
-class PlannedPair:
-    """A pair of models that plans are made for, under which samplers, on which domains, and on so
-    many tokens of each text.
-    """
+def pairs() -> Iterator[tuple[str, Ladder, Sequence[Sampler], Sequence[str], int]]:
+    """Models that plans are made for: name, models, samplers, domains and tokens of a text.
 
-    name: str
-    ladder: Ladder
-    samplers: tuple[Sampler, ...] = SAMPLERS
-    domains: tuple[str, ...] = DOMAINS
-    tokens: int = TOKENS
-
-
-def pairs() -> Iterator[PlannedPair]:
-    """The embedded ladder; its middle model as a target of its own, with the draft; and both
-    with random weights, where every token is a round (greedily such a model repeats itself).
+    The embedded ladder; its middle model as a target of its own, with the draft; and both with
+    random weights, where every token is a round (greedily such a model repeats itself).
     """
     exact = load_ladder(device="cpu", runtime="fast")
-    yield PlannedPair("SmolLM2-135M and its drafts", with_int8_drafts(exact))
+    yield "SmolLM2-135M and its drafts", with_int8_drafts(exact), SAMPLERS, DOMAINS, TOKENS
     small = replace(exact, target=exact.middle, middle=None, katz=None)
-    yield PlannedPair("4 layers and 1", with_int8_drafts(small), domains=DOMAINS[:2])
+    yield "4 layers and 1", with_int8_drafts(small), SAMPLERS, DOMAINS[:2], TOKENS
     torch.manual_seed(0)
     drawn = [
         fast_model(CachedModel(LlamaForCausalLM(one.model.config).eval(), one.name))
         for one in (small.target, small.draft)
     ]
     nothing = replace(small, target=drawn[0], draft=drawn[1])
-    yield PlannedPair("random weights", with_int8_drafts(nothing), SAMPLERS[1:], DOMAINS[:1], 12)
+    yield "random weights", with_int8_drafts(nothing), SAMPLERS[1:], DOMAINS[:1], 12
 
 
 def stored_passes(machine: str, target: str) -> dict[str, PassTable]:
@@ -80,27 +68,21 @@ def stored_passes(machine: str, target: str) -> dict[str, PassTable]:
 
     Raises ValueError if none are stored.
     """
-    place = DATA / "measured" / f"latency_{machine}.csv"
-    if not place.is_file():
-        raise ValueError(f"{place} is missing; notebook 05 at full size measures it")
-    table = pd.read_csv(place)
-    return pass_tables(table, "int8") | {
-        target: pass_tables(table, "fast", column="seconds")[target]
-    }
+    table = stored_tables(machine)["latency"]
+    own = pass_tables(table, "fast", column="seconds")
+    return pass_tables(table, "int8") | {target: own[target]}
 
 
 def texts_of(
-    pair: PlannedPair, sampler: Sampler, domain: str, split: str, limit: int
+    ladder: Ladder, sampler: Sampler, prompts: Sequence[Prompt], tokens: int
 ) -> list[Text]:
-    """The first so many prompts of a domain, and what the target writes after each: stored texts
-    where there are some, else written now.
+    """The prompts, and what the target writes after each: stored texts where there are some, else
+    written now.
     """
-    ladder, prompts = pair.ladder, load_prompts(domain, split, limit)
     known = known_texts((sampler,), prompts=prompts) if ladder.target.name == "target" else ()
-    options = {"max_new_tokens": pair.tokens}
-    texts = known[0] if known else Texts.written(ladder, prompts, sampler, **options)
+    texts = known[0] if known else Texts.written(ladder, prompts, sampler, max_new_tokens=tokens)
     return [
-        (one, TargetText(one.name, ladder.encode(one), texts.of(one)[: pair.tokens], seed))
+        (one, TargetText(one.name, ladder.encode(one), texts.of(one)[:tokens], seed))
         for one, seed in zip(prompts, seeds(prompts, 0), strict=True)
     ]
 
@@ -124,14 +106,10 @@ def regret_rows(
     if len(texts["held-out"]) < 2:
         raise ValueError(f"regret needs 2 held-out prompts, got {len(texts['held-out'])}")
     asked = {"most": most, "keep": keep and keep / "development"}
-    fixed = plan_settings(ladder, sampler, texts["development"], passes, **asked)
-    _, tried = with_policy(ladder, sampler, texts["development"], fixed)
+    _, tried = plan_settings(ladder, sampler, texts["development"], passes, **asked)
     foreseen, prices = forecasts(tried.trials, tried.prices), tried.prices
-    found = [
-        try_settings(ladder, sampler, texts["held-out"], own, keep and keep / "held-out")
-        for own in (fixed.drafts, {POLICY: tried.drafts[POLICY]})
-    ]
-    found = pd.concat(found, ignore_index=True)
+    kept = keep and keep / "held-out"
+    found = try_settings(ladder, sampler, texts["held-out"], tried.drafts, kept)
     keys, names = ["method", "setting"], [prompt.name for prompt, _ in texts["held-out"]]
     table = forecasts(found, prices).set_index(keys)
     table["forecast"] = foreseen.set_index(keys).ms_per_token
@@ -139,8 +117,7 @@ def regret_rows(
         part = forecasts(found[found.prompt.isin(names[place::2])], prices)
         table[half] = part.set_index(keys).ms_per_token
     beside = forecasts(found, prices, beside=PLANNED).set_index(keys)
-    for name in ("", "_low", "_high"):
-        table[f"slower{name}"] = 1 / beside[f"speed_up{SWAPPED[name]}"]
+    table[["slower", "slower_high", "slower_low"]] = 1 / beside[[*SPEED_UP]]
     return table.reset_index()
 
 
@@ -176,15 +153,17 @@ def main(arguments: list[str] | None = None) -> None:
     given = parser.parse_args(arguments)
     torch.set_num_threads(1)
     rows = []
-    for pair in pairs():
-        ladder, passes = pair.ladder, stored_passes(machine_name(), pair.ladder.target.name)
-        for sampler, domain in tqdm([*product(pair.samplers, pair.domains)], pair.name):
-            same = (machine_name(), sampler, domain, given.limit, pair.tokens, ladder)
+    for name, ladder, samplers, domains, tokens in pairs():
+        passes = stored_passes(machine_name(), ladder.target.name)
+        for sampler, domain in tqdm([*product(samplers, domains)], name):
+            same = (machine_name(), sampler, domain, given.limit, tokens, ladder)
             keep = cache_folder() / "regret" / fingerprint(*same)
-            splits = ("development", "held-out")
-            texts = {one: texts_of(pair, sampler, domain, one, given.limit) for one in splits}
+            prompts = {split: load_prompts(domain, split, given.limit) for split in SPLITS}
+            texts = {
+                split: texts_of(ladder, sampler, some, tokens) for split, some in prompts.items()
+            }
             own = regret_rows(ladder, sampler, texts, passes, keep=keep)
-            sampling = sampling_of(sampler.temperature, sampler.top_k, sampler.top_p)
-            rows.append(own.assign(pair=pair.name, sampling=sampling, domain=domain))
+            labels = {"sampling": sampling_of(*astuple(sampler)), "domain": domain}
+            rows.append(own.assign(pair=name, **labels))
             tqdm.write(summarise_regret(rows[-1]).round(3).to_string(index=False))
     write_csv(pd.concat(rows)[COLUMNS], PLACE, 6)

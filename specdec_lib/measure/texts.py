@@ -1,6 +1,6 @@
-"""The target's own texts, written once per prompt and sampler, many at a time, and kept as ids.
-
-Under `look_up` a text does not depend on the draft: every method is counted by replay along it.
+"""`specdec measure texts`: what the target writes after every stored prompt, once per sampler, into
+data/measured/texts: under `look_up` it does not depend on the draft, so that tables and notebooks
+count every method along these texts.
 """
 
 import hashlib
@@ -16,9 +16,10 @@ from safetensors.torch import save
 from tqdm.auto import tqdm
 
 from specdec_lib.core.chance import Chance, Sampler
+from specdec_lib.core.commandline import Parser
 from specdec_lib.core.files import DATA, tensor_file, write_whole
 from specdec_lib.models.batched import BatchedPasses
-from specdec_lib.workload import DOMAINS, Ladder, Prompt, load_prompts, seeds
+from specdec_lib.workload import DOMAINS, WHOLE, Ladder, Prompt, load_ladder, load_prompts, seeds
 
 TEXTS = DATA / "measured" / "texts"
 SAMPLERS = (Sampler(0), Sampler(1.0), Sampler(1.0, top_k=50))  # of the stored texts
@@ -198,3 +199,20 @@ def _advance(
             if one.tokens[-1] in stop_tokens or len(one.tokens) == one.end:
                 ended.append(row)
     return ended
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command; a sampler's file that is there is not written again."""
+    places = [text_file(one) for one in SAMPLERS]
+    parser = Parser("measure texts", __doc__.partition(": ")[2], writes=places)
+    parser.add_common("--max-new-tokens", 256)
+    given = parser.parse_args(arguments)
+    missing = [sampler for sampler in SAMPLERS if not text_file(sampler).is_file()]
+    if not missing:
+        print(f"all texts are in {text_file(SAMPLERS[0]).parent}; delete a file to write it anew")
+        return
+    torch.set_num_threads(1)
+    ladder = load_ladder(device="cpu")
+    limit, prompts = {"max_new_tokens": given.max_new_tokens}, every_domain(WHOLE)
+    for sampler in missing:
+        Texts.written(ladder, prompts, sampler, **limit).save(text_file(sampler))

@@ -39,15 +39,10 @@ def written_texts(
 ) -> Iterator[Text]:
     """The prompts, and what the target writes after each; finished ones are kept in a folder."""
     for prompt in tqdm(prompts, "target's texts", mininterval=1):
-        [row] = Kept(keep).rows(prompt, partial(_text_rows, ladder, sampler, prompt, limits))
+        made = map(asdict, target_texts(ladder, [prompt], sampler, **limits))
+        [row] = Kept(keep).rows(prompt, partial(list, made))
         lists = {name: tuple(row[name]) for name in ("prompt", "tokens")}
         yield prompt, TargetText(**row | lists)
-
-
-def _text_rows(
-    ladder: Ladder, sampler: Sampler, prompt: Prompt, limits: Mapping[str, int]
-) -> list[dict[str, object]]:
-    return [asdict(text) for text in target_texts(ladder, [prompt], sampler, **limits)]
 
 
 def settings(
@@ -70,8 +65,8 @@ def trial_rows(
     warm_up: bool = False,
 ) -> list[dict[str, object]]:
     """The rounds of each draft along a text, a row per draft and situation in which some began:
-    method, setting, situation, tokens, rounds, guesses, passes (model, rows, context tokens, count)
-    and outside, seconds outside the drafts' passes and the target.
+    method, setting, situation, work (tokens, rounds, guesses, counts by pass) and outside, seconds
+    outside the drafts' passes and the target.
 
     warm_up    replay a few tokens before: first calls take longer
 
@@ -90,8 +85,7 @@ def trial_rows(
         for place, rounds in by.items():
             work = work_of(rounds, ladder.target.name)
             row = {"method": method, "setting": setting, "situation": place}
-            row |= {name: getattr(work, name) for name in ("tokens", "rounds", "guesses")}
-            row["passes"] = [[*pass_, count] for pass_, count in work.passes.items()]
+            row["work"] = [work.tokens, work.rounds, work.guesses, [*work.passes.items()]]
             rows.append(row | {"outside": sum(one.overhead_seconds for one in rounds)})
     return rows
 
@@ -103,9 +97,7 @@ def try_settings(
     tried: Mapping[Named, Draft],
     keep: Path | None = None,
 ) -> pd.DataFrame:
-    """`trial_rows` of every text, with the prompt's name and `work`; finished texts are kept in a
-    folder.
-    """
+    """`trial_rows` of every text, with the prompt's name; finished texts are kept in a folder."""
     found, keep, warm = [], keep and keep / fingerprint(tried), False
 
     def run(text: TargetText) -> list[dict[str, object]]:
@@ -115,15 +107,11 @@ def try_settings(
 
     for prompt, text in tqdm(texts, "texts", mininterval=1):
         rows = Kept(keep).rows(prompt, partial(run, text))
-        found += [row | {"prompt": prompt.name} for row in rows]
-    table = pd.DataFrame(found)
-    table["work"] = [_work(row, ladder.target.name) for row in found]
-    return table.drop(columns="passes")
-
-
-def _work(row: Mapping[str, object], target: str) -> Work:
-    passes = {(model, rows, context): count for model, rows, context, count in row["passes"]}
-    return Work(row["tokens"], row["rounds"], row["guesses"], passes, target)
+        for row in rows:
+            *counts, passes = row["work"]
+            work = Work(*counts, {tuple(one): n for one, n in passes}, ladder.target.name)
+            found.append(row | {"prompt": prompt.name, "work": work})
+    return pd.DataFrame(found)
 
 
 def whole(trials: pd.DataFrame) -> Work:

@@ -12,15 +12,7 @@ from specdec_lib.core.commandline import Parser, write_csv
 from specdec_lib.core.files import DATA
 from specdec_lib.core.tree import Shape
 from specdec_lib.drafts.trees.growing import TreeDraft
-from specdec_lib.measure.acceptance.prediction import (
-    compare_predictions,
-    errors,
-    predict_tokens,
-    predicted_shapes,
-    ranks_by_temperature,
-    replayed_guesses,
-    replayed_tokens,
-)
+from specdec_lib.measure.acceptance import prediction
 from specdec_lib.measure.sweep.grid import Setting, generations
 from specdec_lib.measure.texts import every_domain, known_texts
 from specdec_lib.workload import SPLITS, load_ladder
@@ -42,15 +34,16 @@ def main(arguments: list[str] | None = None) -> None:
     settings = [Setting("", draft, Sampler(temperature)) for temperature in (0.0, 1.0)]
     texts = known_texts([one.sampler for one in settings], seed=0)
     known, unseen = (
-        ranks_by_temperature(generations(settings, prompts, ladder, texts=texts), draft)
+        prediction.ranks_by_temperature(generations(settings, prompts, ladder, texts=texts), draft)
         for prompts in (every_domain(split, limit) for split in SPLITS)
     )
     for temperature, taken in known.items():
-        trees = predicted_shapes(taken)
-        guesses = replayed_guesses(Shape.of_widths(WIDE), taken)
-        measured = replayed_tokens(trees, unseen[temperature])
-        compared = compare_predictions(predict_tokens(trees, guesses, taken), measured)
+        trees = prediction.predicted_shapes(taken)
+        guesses = prediction.replayed_guesses(Shape.of_widths(WIDE), taken)
+        predicted = prediction.predict_tokens(trees, guesses, taken)
+        measured = prediction.replayed_tokens(trees, unseen[temperature])
+        compared = prediction.compare_predictions(predicted, measured)
         tables.append(compared.assign(temperature=temperature))
     table = pd.concat(tables)
-    print(errors(table, ["temperature", "predictor"]).round(4).to_string(index=False))
+    print(prediction.errors(table, ["temperature", "predictor"]).round(4).to_string(index=False))
     write_csv(table[COLUMNS], PLACE, 6)

@@ -16,18 +16,10 @@ from tqdm.auto import tqdm
 from specdec_lib.core.chance import Sampler
 from specdec_lib.core.commandline import Parser
 from specdec_lib.core.files import DATA, check_output, write_whole
+from specdec_lib.measure.latency import speeds
 from specdec_lib.measure.latency.ledger import method_ledger
 from specdec_lib.measure.latency.machine import machine_name, measure_machine, with_roofline
 from specdec_lib.measure.latency.passes import CONTEXTS, ROWS, curves, fit_lines, time_passes
-from specdec_lib.measure.latency.speeds import (
-    Kinded,
-    beside_predictions,
-    few,
-    grid,
-    measured_speed_ups,
-    race_predictions,
-    speed_rows,
-)
 from specdec_lib.measure.race.harness import race_drafts
 from specdec_lib.measure.sweep.ratios import without_few
 from specdec_lib.models.loading import RUNTIMES
@@ -55,7 +47,7 @@ class Ranges:
     domains: Sequence[str] = DOMAINS
     prompts: int = 40
     max_new_tokens: int = 64
-    settings: Callable[[Ladder, Sampler], Mapping[str, Kinded]] = grid
+    settings: Callable[[Ladder, Sampler], Mapping[str, speeds.Kinded]] = speeds.grid
     seed: int = 0
     samplers: Sequence[Sampler] = (Sampler(0.0), Sampler(1.0))
 
@@ -83,8 +75,8 @@ def time_curves(ladders: Mapping[str, Ladder], ranges: Ranges, progress: bool) -
     table = curves(time_passes(every, ranges.rows, ranges.contexts, **options))
     table = with_roofline(table, every, machine).assign(ran=table.runtime)
     table["runtime"] = [names[key] for key in zip(table.model, table.ran, strict=True)]
-    speeds = {name: getattr(machine, name) for name in ("bytes_per_second", "flops_per_second")}
-    return table.assign(**speeds, machine=machine.name)
+    peaks = {name: getattr(machine, name) for name in ("bytes_per_second", "flops_per_second")}
+    return table.assign(**peaks, machine=machine.name)
 
 
 def time_ledger(ladders: Mapping[str, Ladder], ranges: Ranges, progress: bool) -> pd.DataFrame:
@@ -92,7 +84,7 @@ def time_ledger(ladders: Mapping[str, Ladder], ranges: Ranges, progress: bool) -
     prompts = load_prompts(ranges.domains[0], "development", max(1, ranges.prompts // 4))
     options, found = ranges.limits | {"progress": progress}, []
     for (name, ladder), sampler in product(ladders.items(), ranges.samplers):
-        drafts = {label: one.draft for label, one in few(ladder, sampler).items()}
+        drafts = {label: draft for label, (_, draft) in speeds.few(ladder, sampler).items()}
         table = method_ledger(ladder, sampler, drafts, prompts, **options).drop(columns="top_k")
         found.append(table.rename(columns={"method": "draft"}).assign(runtime=name))
     return pd.concat(found, ignore_index=True)
@@ -105,7 +97,8 @@ def time_speeds(ladders: Mapping[str, Ladder], ranges: Ranges, progress: bool) -
     limits, found = ranges.limits | {"rows": ranges.rows, "progress": progress}, []
     for sampler in ranges.samplers:
         drafts = ranges.settings(ladder, sampler)
-        table = beside_predictions(*race_predictions(ladder, drafts, sampler, *splits, **limits))
+        both = speeds.race_predictions(ladder, drafts, sampler, *splits, **limits)
+        table = speeds.beside_predictions(*both)
         found.append(table.assign(temperature=sampler.temperature, runtime=runtime))
     return pd.concat(found, ignore_index=True)
 
@@ -121,8 +114,9 @@ def time_sweeps(ladders: Mapping[str, Ladder], ranges: Ranges, progress: bool) -
         prompts = load_prompts(domain, "held-out", max(1, ranges.prompts // 2))
         bar = tqdm(prompts, "clock", disable=not progress, mininterval=1)
         sampler = Sampler(temperature)
-        timings = race_drafts(ladder, few(ladder, sampler), sampler, bar, **ranges.limits)
-        table = measured_speed_ups(speed_rows(chain.from_iterable(timings)))
+        timings = race_drafts(ladder, speeds.few(ladder, sampler), sampler, bar, **ranges.limits)
+        rows = pd.DataFrame(map(vars, chain.from_iterable(timings)))
+        table = speeds.measured_speed_ups(rows)
         found.append(table.assign(temperature=temperature, domain=domain, runtime=runtime))
     return pd.concat(found, ignore_index=True)
 

@@ -2,10 +2,8 @@
 development prompts and measured pass times predict.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from functools import partial, reduce
-from operator import add
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -23,28 +21,20 @@ from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
 from specdec_lib.measure.latency.passes import ROWS, curves, one_repeat, pass_tables
 from specdec_lib.measure.own_text import work_of
 from specdec_lib.measure.race.contenders import AUTOREGRESSIVE, time_rounds
-from specdec_lib.measure.race.harness import Timing, race_drafts
+from specdec_lib.measure.race.harness import race_drafts
 from specdec_lib.measure.replay.recording import format_matrix
 from specdec_lib.measure.sweep.ratios import ratios
 from specdec_lib.measure.sweep.stacks import scout
-from specdec_lib.theory import Overhead, PassTable, Work
+from specdec_lib.measure.trials import whole
+from specdec_lib.theory import Overhead, PassTable
 from specdec_lib.workload import Ladder, Prompt, seeds
 
 TREES = ((2, 2), (4, 3), (8, 4), (12, 6), (16, 6), (32, 8))  # budget and depth
 MATRICES = (((1, 4), (0, 4)), ((2, 4), (0, 4)), ((1, 8), (0, 4)), ((3, 4), (0, 4)))
 CONTEXTS = (64, 256)  # before the passes that predict
 DEEPER = ((1, 0, 4), (0, 2, 4), (0, 0, 4))
-FEW = (
-    AUTOREGRESSIVE,
-    *("chain of 3", "tree of 8, depth 4", "staged tree of 8, depth 4", "cascade 1 4 / 0 4"),
-)
-
-
-class Kinded(NamedTuple):
-    """A draft, and its kind: drafts of one kind do the same things more or less often."""
-
-    kind: str
-    draft: Draft
+FEW = ("chain of 3", "tree of 8, depth 4", "staged tree of 8, depth 4", "cascade 1 4 / 0 4")
+Kinded = tuple[str, Draft]  # drafts of one kind do the same things more or less often
 
 
 def grid(ladder: Ladder, sampler: Sampler) -> dict[str, Kinded]:
@@ -68,16 +58,14 @@ def grid(ladder: Ladder, sampler: Sampler) -> dict[str, Kinded]:
     }
     cascades[f"cascade {format_matrix(DEEPER)}"] = from_matrix((middle, small, copies), DEEPER)
     kinds = {"chain": chains, "tree": trees, "staged": fed, "cascade": cascades}
-    plain = {AUTOREGRESSIVE: Kinded(AUTOREGRESSIVE, NoDraft())}
-    return plain | {
-        name: Kinded(kind, draft) for kind, own in kinds.items() for name, draft in own.items()
-    }
+    plain = {AUTOREGRESSIVE: (AUTOREGRESSIVE, NoDraft())}
+    return plain | {name: (kind, own[name]) for kind, own in kinds.items() for name in own}
 
 
 def few(ladder: Ladder, sampler: Sampler) -> dict[str, Kinded]:
     """One setting of each kind, for sweeps over temperatures and domains."""
     every = grid(ladder, sampler)
-    return {name: every[name] for name in FEW}
+    return {name: every[name] for name in (AUTOREGRESSIVE, *FEW)}
 
 
 def race_predictions(
@@ -93,72 +81,54 @@ def race_predictions(
     progress: bool = True,
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """What development prompts and pass times say of every draft (`predict_speeds`), and what the
-    clock says on held-out ones (`speed_rows`).
+    clock says on held-out ones, a row per `Timing`.
 
     In turn, so that both see the same machine: a development prompt, one repeat of the curves of
     all models, a held-out prompt, and so on.
     """
-    found, passes, observed = [], [], {name: [] for name in drafts}
+    found, passes, trials = [], [], []
     timings = race_drafts(ladder, drafts, sampler, held_out, tokens=tokens, seed=seed)
     limits = {"max_new_tokens": tokens, "stop_tokens": ladder.stop_tokens}
     own = seeds(development, seed)
     for number in tqdm(range(len(held_out)), desc="clock", disable=not progress, mininterval=1):
         place = number % len(development)
         prompt, chance = ladder.encode(development[place]), Chance(own[place], sampler)
-        for name, one in drafts.items():
-            observed[name].append(observe(ladder.target, one.draft, prompt, chance, **limits))
+        for name, (kind, draft) in drafts.items():
+            seen = observe(ladder.target, draft, prompt, chance, **limits)
+            trials.append({"method": kind, "setting": name} | seen)
         passes += one_repeat(ladder.models, rows, CONTEXTS, number)
         found += next(timings)
-    sums = {
-        name: Observation(reduce(add, (one.work for one in own)), sum(one.outside for one in own))
-        for name, own in observed.items()
-    }
-    kinds = {name: one.kind for name, one in drafts.items()}
-    prediction = predict_speeds(sums, kinds, pass_tables(curves(pd.DataFrame(passes))))
-    return prediction, speed_rows(found)
+    tables = pass_tables(curves(pd.DataFrame(passes)))
+    return predict_speeds(pd.DataFrame(trials), tables), pd.DataFrame(map(vars, found))
 
 
-def beside_predictions(prediction: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
-    """A row per draft: draft, kind, predicted, predicted_speed_up; the columns of
-    `measured_speed_ups`; error, predicted ÷ measured − 1; foreseen_tokens_per_round, and the rest
-    of `predict_speeds`.
+def beside_predictions(prediction: pd.DataFrame, timings: pd.DataFrame) -> pd.DataFrame:
+    """A row per draft: the columns of `predict_speeds`, its tokens per round as
+    foreseen_tokens_per_round, and of `measured_speed_ups`; predicted_speed_up; error, predicted ÷
+    measured − 1.
     """
-    if missing := sorted({AUTOREGRESSIVE, *prediction.draft} - set(rows.draft)):
+    measured = measured_speed_ups(timings).drop(columns="kind")
+    if missing := sorted({AUTOREGRESSIVE, *prediction.draft} - set(measured.draft)):
         raise ValueError(f"no measurement of {', '.join(missing)}")
     plain = prediction.predicted[prediction.draft == AUTOREGRESSIVE].iloc[0]
     found = prediction.rename(columns={"tokens_per_round": "foreseen_tokens_per_round"})
-    found.insert(3, "predicted_speed_up", found.predicted / plain)
-    measured = measured_speed_ups(rows).drop(columns="kind")
     both = found.merge(measured, on="draft", validate="1:1")
-    both["error"] = both.predicted / both.measured - 1
-    first = [*found.columns[:4], *measured.columns[1:], "error"]
-    return both[first + [name for name in found if name not in first]]
+    gain, error = both.predicted / plain, both.predicted / both.measured - 1
+    return both.assign(predicted_speed_up=gain, error=error)
 
 
-def measured_speed_ups(rows: pd.DataFrame) -> pd.DataFrame:
-    """Per draft of `speed_rows`: draft, kind, measured tokens per second, low, high; speed_up
-    over plain decoding on the same prompts, speed_up_low, speed_up_high; tokens_per_round, prompts.
+def measured_speed_ups(timings: pd.DataFrame) -> pd.DataFrame:
+    """Per setting and method, as draft and kind: measured tokens per second, low, high, prompts;
+    speed_up over plain decoding on the same prompts, speed_up_low, speed_up_high; tokens_per_round.
+
+    timings    a row per `Timing`
     """
+    rows = timings.rename(columns={"setting": "draft", "method": "kind"})
     by, sides = ("draft", "kind"), ("tokens", "seconds")
     found = ratios(rows, *sides, by=by).rename(columns={"value": "measured"})
     gain = ratios(rows.assign(sampling=""), *sides, by=by, baseline=AUTOREGRESSIVE)
     found[["speed_up", "speed_up_low", "speed_up_high"]] = gain[["value", "low", "high"]]
-    found["tokens_per_round"] = ratios(rows, "tokens", "rounds", by=by).value
-    return found[[name for name in found if name != "prompts"] + ["prompts"]]
-
-
-def speed_rows(timings: Iterable[Timing]) -> pd.DataFrame:
-    """A row per draft and prompt: draft, kind, prompt, tokens, rounds, seconds."""
-    names = {"setting": "draft", "method": "kind"}
-    table = pd.DataFrame(map(vars, timings)).rename(columns=names)
-    return table[["draft", "kind", "prompt", "tokens", "rounds", "seconds"]]
-
-
-class Observation(NamedTuple):
-    """The work of a draft's rounds on some prompts, and their seconds outside the models."""
-
-    work: Work
-    outside: float
+    return found.assign(tokens_per_round=ratios(rows, "tokens", "rounds", by=by).value)
 
 
 def observe(
@@ -169,43 +139,44 @@ def observe(
     *,
     max_new_tokens: int = 64,
     stop_tokens: Sequence[int] = (),
-) -> Observation:
-    """Decode a prompt and count every round's passes by model, mean rows and context."""
+) -> dict[str, object]:
+    """Decode a prompt: the `work` of its rounds, and their seconds `outside` the models."""
     limits = {"max_new_tokens": max_new_tokens, "stop_tokens": stop_tokens}
     done, wall = time_rounds(target, draft, prompt, chance, **limits)
     inside = sum(used.seconds for one in done for used in one.usage.values())
-    return Observation(work_of(done, target.name), wall - inside)
+    return {"work": work_of(done, target.name), "outside": wall - inside}
 
 
-def fit_overhead(observations: Sequence[Observation]) -> Overhead:
-    """Seconds outside the models, of drafts of one kind, linear in rounds, guesses, draft passes:
-    least squares of the relative error, none below 0.
+def fit_overheads(trials: pd.DataFrame) -> dict[str, Overhead]:
+    """Per method the seconds outside the models, linear in rounds, guesses and draft passes: least
+    squares of the relative error over its settings, none below 0.
+
+    trials    rows with method, setting, work and outside
     """
-    counts = [(one.work.rounds, one.work.guesses, one.work.draft_passes) for one in observations]
-    seconds = np.array([max(one.outside, 1e-9) for one in observations])
-    found, _ = nnls(np.array(counts, dtype=float) / seconds[:, None], np.ones(len(seconds)))
-    return Overhead(*found.tolist())
+    found = {}
+    for method, own in trials.groupby("method", sort=False):
+        settings = [one for _, one in own.groupby("setting", sort=False)]
+        works = [(one.rounds, one.guesses, one.draft_passes) for one in map(whole, settings)]
+        seconds = np.array([max(one.outside.sum(), 1e-9) for one in settings])
+        fitted, _ = nnls(np.array(works, dtype=float) / seconds[:, None], np.ones(len(seconds)))
+        found[method] = Overhead(*fitted.tolist())
+    return found
 
 
-def predict_speeds(
-    development: Mapping[str, Observation],
-    kinds: Mapping[str, str],
-    tables: Mapping[str, PassTable],
-) -> pd.DataFrame:
-    """Tokens per second of each draft, from its passes and tokens on development prompts: draft,
+def predict_speeds(trials: pd.DataFrame, tables: Mapping[str, PassTable]) -> pd.DataFrame:
+    """Tokens per second of each setting, from its passes and tokens on development prompts: draft,
     kind, predicted, tokens_per_round, host_share (of the seconds, outside the models), and
-    round_overhead, guess_overhead and pass_overhead, fitted to all drafts of its kind.
+    round_overhead, guess_overhead and pass_overhead, fitted to all settings of its method.
 
-    development    by name of the draft, as `kinds`
-    tables         pass seconds by model, as the models count them themselves
+    trials    as of `fit_overheads`; a setting is a draft, and its method the kind
+    tables    pass seconds by model, as the models count them themselves
     """
-    rows = []
-    for name, (work, _) in development.items():
-        alike = [other for its, other in development.items() if kinds[its] == kinds[name]]
-        overhead = fit_overhead(alike)
+    overheads, rows = fit_overheads(trials), []
+    for (kind, name), own in trials.groupby(["method", "setting"], sort=False):
+        work, overhead = whole(own), overheads[kind]
         seconds = work.seconds(tables, overhead)
         rows.append(
-            {"draft": name, "kind": kinds[name], "predicted": work.tokens / seconds}
+            {"draft": name, "kind": kind, "predicted": work.tokens / seconds}
             | {"tokens_per_round": work.tokens_per_round}
             | {"host_share": 1 - work.model_seconds(tables) / seconds}
             | {"round_overhead": overhead.round, "guess_overhead": overhead.guess}

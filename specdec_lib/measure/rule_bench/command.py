@@ -7,6 +7,7 @@ exact; the draft's draws, and the shared noise of `look_up`, are averaged over a
 
 import time
 from collections import Counter, defaultdict
+from dataclasses import astuple
 from functools import partial
 from itertools import product
 
@@ -51,7 +52,7 @@ def main(arguments: list[str] | None = None) -> None:
     for sampler in SAMPLERS:
         asked = fingerprint(sampler, sizes, SHAPES, ladder.models)
         kept = Kept(cache_folder() / "verifiers" / asked)
-        for prompt in tqdm(every_domain("held-out", given.limit), _name(sampler)):
+        for prompt in tqdm(every_domain("held-out", given.limit), sampling_of(*astuple(sampler))):
             rows += kept.rows(prompt, partial(verify_prompt, ladder, prompt, sampler, **sizes))
     table = pd.DataFrame(rows)
     print(summarise_rules(table).round(3).to_string(index=False))
@@ -85,7 +86,11 @@ def verify_prompt(
             cost = {"passes": fresh, "pass_microseconds": fresh * 1e6 * seconds}
             for name, found in verify_tree(tree, logits, chance, siblings=siblings).items():
                 sums[shape, siblings, name].update(found | cost)
-    about = {"sampling": _name(sampler), "domain": prompt.domain, "prompt": prompt.name}
+    about = {
+        "sampling": sampling_of(*astuple(sampler)),
+        "domain": prompt.domain,
+        "prompt": prompt.name,
+    }
     keys = (dict(zip(BY[1:], key, strict=True)) for key in sums)
     return [about | key | found for key, found in zip(keys, sums.values(), strict=True)]
 
@@ -101,10 +106,6 @@ def _text(ladder: Ladder, prompt: Prompt, sampler: Sampler, seed: int) -> tuple[
     chance = Chance(seeds([prompt], seed)[0], sampler)
     limits = {"max_new_tokens": MOST_TOKENS, "stop_tokens": ladder.stop_tokens}
     return decode(ladder.target, NoDraft(), ladder.encode(prompt), chance, **limits).tokens
-
-
-def _name(sampler: Sampler) -> str:
-    return sampling_of(sampler.temperature, sampler.top_k, sampler.top_p)
 
 
 def summarise_rules(table: pd.DataFrame) -> pd.DataFrame:

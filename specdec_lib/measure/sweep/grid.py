@@ -143,17 +143,15 @@ def generation_row(
     """
     rounds, sampler = generation.rounds, setting.sampler
     roots = [one.tree.root_position for one in rounds]
-    passes, rows, context, seconds = {}, {}, {}, {}
+    counts, seconds = {}, {}  # of a model its passes, their rows, and the tokens up to their roots
     if target not in rounds[0].usage:
-        passes[target], context[target] = len(rounds), sum(roots)
-        rows[target] = sum(len(one.tree) for one in rounds)
+        counts[target] = len(rounds), sum(len(one.tree) for one in rounds), sum(roots)
     for name in rounds[0].usage:
         used = [one.usage[name] for one in rounds]
-        passes[name], rows[name] = sum(one.passes for one in used), sum(one.rows for one in used)
-        # the tokens up to each root, summed over a model's passes
-        context[name] = sum(one.passes * root for one, root in zip(used, roots, strict=True))
-        seconds[name] = sum(one.seconds for one in used)
-    counts = {"passes": passes, "rows": rows, "context_tokens": context}
+        context = sum(one.passes * root for one, root in zip(used, roots, strict=True))
+        counts[name] = sum(one.passes for one in used), sum(one.rows for one in used), context
+        seconds[f"{name}_seconds"] = sum(one.seconds for one in used)
+    columns = enumerate(("passes", "rows", "context_tokens"))
     return {
         "draft": setting.name,
         "temperature": sampler.temperature,
@@ -168,9 +166,9 @@ def generation_row(
         "tried": sum(one.tried for one in rounds),
         "repetition": repetition(generation.tokens),
         "stop": generation.stop,
-        **{f"{name}_{what}": n for what, by in counts.items() for name, n in by.items()},
+        **{f"{name}_{what}": own[at] for at, what in columns for name, own in counts.items()},
         "seconds": sum(one.seconds for one in rounds),
         "prefill_seconds": sum(used.seconds for used in generation.prefill.values()),
         "overhead_seconds": sum(one.overhead_seconds for one in rounds),
-        **{f"{name}_seconds": spent for name, spent in seconds.items()},
+        **seconds,
     }

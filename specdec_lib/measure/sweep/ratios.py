@@ -81,13 +81,6 @@ def ratios(
     return pd.DataFrame(rows, columns=[*by, "value", "low", "high", "prompts"])
 
 
-def relative(
-    table: pd.DataFrame, above: str, below: str, *, baseline: str, by: Sequence[str] = BY
-) -> pd.DataFrame:
-    """`ratios` ÷ that of the draft called `baseline`."""
-    return ratios(table, above, below, by=by, baseline=baseline)
-
-
 def without_few(rows: pd.DataFrame) -> pd.DataFrame:
     """The rows of a stored table, without their intervals (`low`, `high`, `…_low`, `…_high`) where
     fewer than 10 prompts are behind them.

@@ -24,13 +24,7 @@ from specdec_lib.measure.compare.command import add_models
 from specdec_lib.measure.compare.verdict import HARDLY
 from specdec_lib.measure.intervals import with_interval
 from specdec_lib.measure.latency.machine import machine_name
-from specdec_lib.measure.planning import (
-    Tried,
-    forecasts,
-    plan_settings,
-    timed_passes,
-    with_policy,
-)
+from specdec_lib.measure.planning import Tried, forecasts, plan_settings, timed_passes
 from specdec_lib.measure.race.contenders import AUTOREGRESSIVE, ours
 from specdec_lib.measure.race.families import TOKEN_BY_TOKEN, with_int8_drafts
 from specdec_lib.measure.race.harness import race_prompts
@@ -117,8 +111,7 @@ def make_plan(
     texts = [*written_texts(ladder, sampler, development, limits, folder and folder / "texts")]
     passes = timed_passes(ladder, texts, folder and folder / "passes")
     asked = {"most": options.settings, "keep": folder}
-    fixed = plan_settings(ladder, sampler, texts, passes, **asked)
-    policy, tried = with_policy(ladder, sampler, texts, fixed, folder)
+    policy, tried = plan_settings(ladder, sampler, texts, passes, **asked)
     table = forecasts(tried.trials, tried.prices)
     best, raced = _to_race(table, tried.drafts)
     say(f"{len(tried.drafts)} settings were counted on {len(texts)} prompts; the best forecasts:")
