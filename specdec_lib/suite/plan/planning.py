@@ -211,19 +211,17 @@ def told_plan(plan: Plan) -> str:
     _, best, *others, free = plan.held_out.itertuples(index=False)
     foreseen = plan.forecasts.set_index(["method", "setting"]).loc[(best.method, best.setting)]
     hangs = plan.margin
+    advice = f"{ADVICE[plan.pays]}: on {best.prompts} held-out prompts {_told(best)}"
     lines = [
-        f"\n{ADVICE[plan.pays]}: on {best.prompts} held-out prompts {_told(best)} as plain"
-        " decoding.",
+        f"\n{advice} as plain decoding.",
         f"{best.ms_per_token:.2f} ms per token; the forecast was {foreseen.ms_per_token:.2f}.",
-    ]
-    lines += [f"Runner-up: {_told(one)}." for one in others]
-    lines.append(f"Without a draft model: {_told(free)}.")
-    lines.append(
+        *(f"Runner-up: {_told(one)}." for one in others),
+        f"Without a draft model: {_told(free)}.",
         f"On development prompts a round gives {hangs.tokens:.2f} tokens and pays from"
         f" {hangs.needed:.2f} on; it would be {hangs.free_drafts:.2f} times as fast as plain"
         f" decoding if drafting were free, and {hangs.free_rows:.2f} times if verifying many rows"
-        " took no longer than one."
-    )
+        " took no longer than one.",
+    ]
     if hangs.dearer_drafts <= 0:
         lines.append("It would not pay with free drafts either.")
     elif hangs.dearer_drafts < float("inf"):
