@@ -24,7 +24,7 @@ from transformers import LlamaForCausalLM
 from specdec_lib.core.commandline import Parser
 from specdec_lib.core.files import cache_folder, tensor_file, write_whole
 from specdec_lib.models.batched import fastest_dtype
-from specdec_lib.suite.distil.text import Conversation, read_text
+from specdec_lib.suite.distil.text import Conversation, add_text, read_text
 from specdec_lib.suite.setup import load_target
 
 HEAD_TOKENS = 8192  # ids that a draft proposes
@@ -47,9 +47,10 @@ class Lesson(NamedTuple):
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Store the target's distributions over every conversation that has none yet."""
-    about = "store the target's distributions over the stored answers"
-    Parser("distil teach", about).parse_args(arguments)
-    conversations, target, folder = read_text(), load_target(), cache_folder() / "lessons"
+    parser = Parser("distil teach", "store the target's distributions over the stored answers")
+    add_text(parser)
+    conversations, target = read_text(parser.parse_args(arguments).text), load_target()
+    folder = cache_folder() / "lessons"
     folder.mkdir(parents=True, exist_ok=True)
     if not (folder / HEAD).is_file():
         head = frequent_tokens(conversations, HEAD_TOKENS, target.generation_config.eos_token_id)

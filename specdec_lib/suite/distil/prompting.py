@@ -20,7 +20,7 @@ from tqdm import tqdm
 from specdec_lib.core.commandline import Parser
 from specdec_lib.core.files import DATA, write_whole
 from specdec_lib.models.tokenizers import load_tokenizer
-from specdec_lib.suite.distil.text import read_text
+from specdec_lib.suite.distil.text import add_text, read_text
 from specdec_lib.suite.distil.writing import Writer, plain
 from specdec_lib.suite.setup import load_target, prepare_target
 from specdec_lib.workload import SPLITS, Prompt
@@ -43,11 +43,12 @@ Request = tuple[str, str, str]  # name, text and origin, of what a prompt is mad
 def main(arguments: Sequence[str] | None = None) -> None:
     """Write the prompts of every domain."""
     parser = Parser("distil prompts", __doc__.partition(": ")[2])
+    add_text(parser)
     parser.add_common("--out", DATA / "prompts")
     given = parser.parse_args(arguments)
     sources = list(source_files(PACKAGES))
     found = {"code": from_files(sources, opening), "summary": from_files(sources, passage)}
-    for domain, requests in (found | own_requests()).items():
+    for domain, requests in (found | own_requests(given.text)).items():
         prompts = chosen(domain, requests)
         lines = (json.dumps(asdict(one), ensure_ascii=False) + "\n" for one in prompts)
         write_whole(given.out / f"{domain}.jsonl", "".join(lines).encode())
@@ -69,7 +70,7 @@ def chosen(domain: str, requests: Iterable[Request]) -> list[Prompt]:
     return [one for those in found.values() for one in those[:PER_SPLIT]]
 
 
-def own_requests() -> dict[str, list[Request]]:
+def own_requests(text: Path) -> dict[str, list[Request]]:
     """Chat requests and word problems that the target writes for itself, none of them a request of
     the stored text.
     """
@@ -78,7 +79,7 @@ def own_requests() -> dict[str, list[Request]]:
     tokenizer = load_tokenizer(prepare_target())
     writer = Writer(load_target(), tokenizer, sequences=64, seed=SEED, **how)
     enough, written = 3 * PER_SPLIT, writer.write()
-    learnt = {plain(writer.request(one)) for one in read_text()}
+    learnt = {plain(writer.request(one)) for one in read_text(text)}
     with tqdm(total=2 * enough, desc="requests", mininterval=5) as bar:
         while any(len(those) < enough for those in found.values()):
             one = next(written)

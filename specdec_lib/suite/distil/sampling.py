@@ -20,7 +20,7 @@ from specdec_lib.models.batched import BatchedPasses, draw
 from specdec_lib.models.katz.model import Katz
 from specdec_lib.models.students import assemble
 from specdec_lib.suite.distil.lessons import read_head
-from specdec_lib.suite.distil.text import Conversation, read_text
+from specdec_lib.suite.distil.text import Conversation, add_text, read_text
 from specdec_lib.suite.setup import load_target
 
 ORDER = 3
@@ -34,9 +34,9 @@ BYTES = 3_000_000  # of the stored table
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Sample the draft, piece by piece, and store the table of what was counted."""
-    about = "count n-grams on samples of the draft at temperature 1.5"
-    Parser("distil ngrams", about).parse_args(arguments)
-    texts, folder = read_text(), cache_folder() / "drafts"
+    parser = Parser("distil ngrams", "count n-grams on samples of the draft at temperature 1.5")
+    add_text(parser)
+    texts, folder = read_text(parser.parse_args(arguments).text), cache_folder() / "drafts"
     head = read_head(cache_folder() / "lessons")
     student = assemble(load_target(), folder / "draft.safetensors")
     samples = []

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import torch
 from safetensors.torch import save
 
+from specdec_lib.core.commandline import Parser
 from specdec_lib.core.files import DATA, tensor_file, write_whole
 from specdec_lib.workload import DOMAINS
 
@@ -35,6 +36,11 @@ class Conversation(NamedTuple):
         return len(self.ids) - self.start
 
 
+def add_text(parser: Parser) -> None:
+    """Add the option that names the folder of shards."""
+    parser.add_argument("--text", type=Path, default=TEXT, help="the folder of shards")
+
+
 def answer_tokens(conversations: Iterable[Conversation]) -> int:
     """How many tokens the answers have in all."""
     return sum(one.answer_tokens for one in conversations)
@@ -45,7 +51,7 @@ def list_shards(folder: Path) -> list[Path]:
     return sorted(folder.glob("*.safetensors"))
 
 
-def read_text(folder: Path = TEXT) -> list[Conversation]:
+def read_text(folder: Path) -> list[Conversation]:
     """All conversations of a folder's shards.  Raises ValueError if there is no shard."""
     shards = list_shards(folder)
     if not shards:

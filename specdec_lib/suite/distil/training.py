@@ -24,7 +24,7 @@ from specdec_lib.core.files import cache_folder, tensor_file, write_whole
 from specdec_lib.models.batched import fastest_dtype
 from specdec_lib.models.students import build_student, own_weights, save_student
 from specdec_lib.suite.distil.lessons import Lesson, before_answers, read_head, read_lessons
-from specdec_lib.suite.distil.text import read_text
+from specdec_lib.suite.distil.text import add_text, read_text
 from specdec_lib.suite.setup import load_target
 
 BATCH_TOKENS = 1024  # of a step, requests and padding included
@@ -55,10 +55,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     add("--layers", required=True, help="the target's layers to start from: 0,10,20,29")
     add("--answer-tokens", type=int, required=True, help="seen in all")
     add("--rate", type=float, default=2e-3, help="AdamW's largest learning rate")
+    add_text(parser)
     given, cache = parser.parse_args(arguments), cache_folder()
     layers, folder = [int(number) for number in given.layers.split(",")], cache / "drafts"
     head = read_head(cache / "lessons")
-    found = read_lessons(read_text(), head, cache / "lessons")
+    found = read_lessons(read_text(given.text), head, cache / "lessons")
     learnt = [one for number, one in enumerate(found) if number % HELD_OUT]
     plan = TrainingPlan(layers, given.answer_tokens, given.rate)
     student = build_student(load_target(), layers)
