@@ -1,7 +1,6 @@
 """The growth of the n-gram stage: counted on texts of the target, at what the draft takes there."""
 
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 import pytest
@@ -11,19 +10,22 @@ from specdec_lib.core.chance import Sampler
 from specdec_lib.measure.texts import Texts
 from specdec_lib.models.katz.model import Katz
 from specdec_lib.suite.distil import growth
-from specdec_lib.suite.distil.growth import SAMPLERS, grow, knows, main, texts
+from specdec_lib.suite.distil.growth import grow, knows, main, places
 
 
 def test_a_table_of_the_very_texts_knows_more_than_one_of_other_texts(ladder, prompts):
     """Where the draft is the target, it takes what is written."""
     same = replace(ladder, draft=ladder.target)
     stored = Texts.written(same, prompts[:3], Sampler(0), max_new_tokens=128)
-    written = texts(same, stored, prompts[:3])
-    assert [tuple(one.taken) for one in written] == [stored.of(one) for one in prompts[:3]]
-    streams = [np.array(one.taken) for one in written]
-    fitted = (Katz.fit(some, ladder.katz.vocabulary) for some in (streams, [*written_text()[:3]]))
-    known, other = (knows(table, written, 1.0) for table in fitted)
-    assert known["places"] == other["places"] == sum(map(len, streams))
+    along = places(same, stored, prompts[:3])
+    texts = [tuple(token for *_, token in own) for _, own in along]
+    assert texts == [stored.of(one) for one in prompts[:3]]
+    fitted = (
+        Katz.fit(some, ladder.katz.vocabulary)
+        for some in ([*map(np.array, texts)], [*written_text()[:3]])
+    )
+    known, other = (knows(table, along, 1.0) for table in fitted)
+    assert known["places"] == other["places"] == sum(map(len, texts))
     assert other["first"] < known["first"] and 0.9 < known["among_4"] <= 1
 
 
@@ -31,9 +33,11 @@ def test_more_samples_are_a_larger_table_and_pruning_keeps_a_part(ladder, prompt
     samples = written_text()[:, 2:]
     for name, value in {"PIECE": samples.size, "BYTES": 4_000, "SIZES": (0.25, 1)}.items():
         monkeypatch.setattr(growth, name, value)
-    write = partial(Texts.written, ladder, prompts[:1], max_new_tokens=128)
-    stored = {name: write(sampler) for name, sampler in SAMPLERS.items()}
-    table = grow(ladder, samples, prompts[:1], stored)
+    along = {
+        name: places(ladder, Texts.written(ladder, prompts[:1], sampler), prompts[:1])
+        for name, sampler in growth.SAMPLERS.items()
+    }
+    table = grow(ladder.katz.vocabulary, samples, along)
     assert len(table) == 8 and set(table.sampling) == {"greedy", "T = 1"}
     sizes = table.set_index(["millions", "table"]).ngrams.groupby(level=[0, 1]).first()
     assert sizes[0.25, "whole"] < sizes[1, "whole"] > sizes[1, "pruned"]

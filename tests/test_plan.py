@@ -16,11 +16,11 @@ from specdec_lib.measure.race.table import over_plain, ratio_table
 from specdec_lib.suite.command import main as specdec
 from specdec_lib.suite.hf.settings import import_setting
 from specdec_lib.suite.plan import planning
-from specdec_lib.suite.plan.planning import PlanOptions, make_plan
+from specdec_lib.suite.plan.planning import make_plan
 from specdec_lib.workload import Prompt, load_prompts
 
 pytestmark = pytest.mark.usefixtures("unchecked")
-GREEDY, SMALL = Sampler(0), PlanOptions(tokens=6, settings=1)
+GREEDY, SMALL = Sampler(0), {"tokens": 6, "settings": 1}
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ def prompts(count: int, split: str) -> list[Prompt]:
 def test_a_plan_is_made_on_one_split_judged_on_the_other_and_kept(ladder, tmp_path, ran):
     told: list[str] = []
     asked = (ladder, GREEDY, prompts(2, "development"), prompts(4, "held-out"))
-    plan = make_plan(*asked, SMALL, keep=tmp_path, say=told.append)
+    plan = make_plan(*asked, **SMALL, keep=tmp_path, say=told.append)
     assert {*plan.forecasts.method} == {"autoregressive", *OURS, PLANNED}
     assert plan.forecasts.ms_per_token.is_monotonic_increasing and len(told) == 2
     guessing = plan.forecasts[plan.forecasts.method != "autoregressive"]
@@ -59,13 +59,13 @@ def test_a_plan_is_made_on_one_split_judged_on_the_other_and_kept(ladder, tmp_pa
     # first, rest and policy, on two texts each
     first = ["warm replay", "replay"] * 3 + ["warm race"] + ["race"] * 3
     assert ran == first
-    again = make_plan(*asked, SMALL, keep=tmp_path)
+    again = make_plan(*asked, **SMALL, keep=tmp_path)
     assert ran == first and again.held_out.equals(plan.held_out)
     assert again.forecasts.equals(plan.forecasts)
     more = (*asked[:3], prompts(5, "held-out"))
-    assert make_plan(*more, SMALL, keep=tmp_path).held_out.prompts.eq(5).all()
+    assert make_plan(*more, **SMALL, keep=tmp_path).held_out.prompts.eq(5).all()
     assert ran == [*first, "warm race"]  # in a run of its own
-    make_plan(*asked, PlanOptions(tokens=5, settings=1), keep=tmp_path)  # a control: another plan
+    make_plan(*asked, tokens=5, settings=1, keep=tmp_path)  # a control: another plan
     assert len(ran) == 2 * len(first) + 1
 
 
@@ -73,7 +73,7 @@ def test_a_plan_is_made_on_one_split_judged_on_the_other_and_kept(ladder, tmp_pa
 def test_too_few_prompts_are_refused_before_anything_runs(ladder, development, held_out):
     asked = prompts(2, "development")[:development], prompts(1, "held-out")[:held_out]
     with pytest.raises(ValueError, match=f"2 .* and a held-out one, got {development} and"):
-        make_plan(ladder, GREEDY, *asked, SMALL)
+        make_plan(ladder, GREEDY, *asked, **SMALL)
 
 
 def timings(method: str, seconds: list[float], rounds: int) -> list[Timing]:

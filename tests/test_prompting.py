@@ -31,7 +31,7 @@ def test_an_opening_is_a_signature_with_its_docstring_and_none_of_the_code():
     text = f"class A:\n{function('f', about=about, indent='    ')}"
     (found,) = from_files([("a/b.py", text)], opening)
     shown = f'def f(x):\n    """{about}"""'
-    assert found == Request("a/b.py:2", f"Complete this Python function:\n\n{shown}", "a/b.py")
+    assert found == ("a/b.py:2", f"Complete this Python function:\n\n{shown}", "a/b.py")
 
 
 @pytest.mark.parametrize(
@@ -52,8 +52,9 @@ def test_a_function_of_another_form_is_no_opening(text):
 def test_a_passage_is_the_prose_of_a_docstring():
     whole = f"{PROSE}\n\n>>> example()\n\nColumns\n-------\nleft out".replace("\n", "\n    ")
     (found,) = from_files([("a.py", function("f", about=whole))], passage)
-    assert found.text.endswith(PROSE) or f"\n\n{PROSE}\n\nQuestion: What is f for" in found.text
-    assert found.name.startswith("a.py#") and found.origin == "a.py"
+    name, asked, origin = found
+    assert asked.endswith(PROSE) or f"\n\n{PROSE}\n\nQuestion: What is f for" in asked
+    assert name.startswith("a.py#") and origin == "a.py"
     for words in (WORDS.start - 1, WORDS.stop):
         text = function("f", about="word " * words)
         assert not list(from_files([("a.py", text)], passage))
@@ -67,11 +68,11 @@ def test_of_both_kinds_of_question_there_are_some_and_few_per_file():
     for make in (opening, passage):
         found = list(from_files(files, make))
         assert len(found) == len(set(found)) == PER_FILE * len(files)
-    assert {one.text.partition(" ")[0] for one in found} == {"Summarize", "Read"}
+    assert {text.partition(" ")[0] for _, text, _ in found} == {"Summarize", "Read"}
 
 
 def requests(count: int, origin: str = "file{}") -> list[Request]:
-    return [Request(f"r{one}", f"text {one}", origin.format(one % 50)) for one in range(count)]
+    return [(f"r{one}", f"text {one}", origin.format(one % 50)) for one in range(count)]
 
 
 def test_a_file_is_of_one_split_and_order_and_repeats_do_not_matter():

@@ -31,7 +31,6 @@ HEAD_TOKENS = 8192  # ids that a draft proposes
 HEAD = "head.json"
 TOP = 32
 LESSONS_PER_FILE = 512
-BATCH_TOKENS = 4096
 
 
 class Lesson(NamedTuple):
@@ -118,18 +117,12 @@ def before_answers(
 def _columns(
     body: torch.nn.Module, rows: Tensor, group: Sequence[Conversation]
 ) -> dict[str, Tensor]:
-    """The places and logarithms of a group's lessons, computed in batches of similar length."""
-    order = sorted(range(len(group)), key=lambda number: len(group[number].ids))
-    found: dict[int, tuple[Tensor, Tensor]] = {}
-    while order:
-        longest = len(group[order[-1]].ids)
-        batch = [order.pop() for _ in range(min(len(order), max(1, BATCH_TOKENS // longest)))]
-        hidden = before_answers(body, [group[number] for number in batch])
-        for number, before in zip(batch, hidden, strict=True):
-            best = (before @ rows.T).float().log_softmax(dim=-1).topk(min(TOP, len(rows)))
-            found[number] = best.indices.to(torch.int32).to(torch.uint16), best.values.half()
-    places, log_probs = zip(*(found[number] for number in range(len(group))), strict=True)
-    return {"places": torch.cat(places), "log_probs": torch.cat(log_probs)}
+    """The places and logarithms of a group's lessons; one after the other, nothing is padded."""
+    hidden = (before_answers(body, [one])[0] for one in group)
+    logits = ((before @ rows.T).float() for before in hidden)
+    best = [row.log_softmax(dim=-1).topk(min(TOP, len(rows))) for row in logits]
+    log_probs, places = map(torch.cat, zip(*best, strict=True))
+    return {"places": places.to(torch.int32).to(torch.uint16), "log_probs": log_probs.half()}
 
 
 def _files(

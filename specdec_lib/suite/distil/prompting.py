@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
 from importlib.util import find_spec
 from pathlib import Path
-from typing import NamedTuple
 
 from tqdm import tqdm
 
@@ -38,14 +37,7 @@ FORMS = {  # of a request in plain ASCII: a whole sentence; a question about two
 }
 TEMPERATURE = 0.7  # of requests: at 1, one in three is no sentence that a person would write
 SEED = 1_000_003  # the text is written with seeds that count conversations
-
-
-class Request(NamedTuple):
-    """What a prompt is made of."""
-
-    name: str
-    text: str
-    origin: str
+Request = tuple[str, str, str]  # name, text and origin, of what a prompt is made of
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -68,10 +60,10 @@ def chosen(domain: str, requests: Iterable[Request]) -> list[Prompt]:
     Requests of one origin file are of one split.  Raises ValueError if there are too few.
     """
     found: dict[str, list[Prompt]] = {split: [] for split in SPLITS}
-    for one in sorted(set(requests), key=lambda one: _digest(one.name)):
-        split = SPLITS[int(_digest(one.origin or one.name), 16) % 2]
-        name, origin = f"{domain}/{one.name}", one.origin or "the target"
-        found[split].append(Prompt(name, one.text, domain, split, origin))
+    for name, text, origin in sorted(set(requests), key=lambda one: _digest(one[0])):
+        split = SPLITS[int(_digest(origin or name), 16) % 2]
+        whole = Prompt(f"{domain}/{name}", text, domain, split, origin or "the target")
+        found[split].append(whole)
     for split, those in found.items():
         if len(those) < PER_SPLIT:
             raise ValueError(f"{PER_SPLIT} {split} {domain} prompts are wanted, got {len(those)}")
@@ -94,7 +86,7 @@ def own_requests(text: Path) -> dict[str, list[Request]]:
             asked, those = writer.request(one), found[one.domain]
             new = len(those) < enough and plain(asked) not in learnt | those.keys()
             if new and FORMS[one.domain].fullmatch(asked):
-                those[plain(asked)] = Request(_digest(asked)[:8], asked, "")
+                those[plain(asked)] = _digest(asked)[:8], asked, ""
                 bar.update()
     return {domain: list(those.values()) for domain, those in found.items()}
 
@@ -124,7 +116,7 @@ def from_files(
         kinds = ast.Module, ast.ClassDef, ast.FunctionDef
         documented = (one for one in nodes if isinstance(one, kinds) and ast.get_docstring(one))
         found = [one for node in documented if (one := make(file, text, node))]
-        yield from sorted(found, key=lambda one: _digest(one.name))[:PER_FILE]
+        yield from sorted(found, key=lambda one: _digest(one[0]))[:PER_FILE]
 
 
 def opening(file: str, text: str, node: ast.AST) -> Request | None:
@@ -135,7 +127,7 @@ def opening(file: str, text: str, node: ast.AST) -> Request | None:
     shown = textwrap.dedent("\n".join(lines))
     if not lines[0].lstrip().startswith("def ") or len(shown) not in OPENING:
         return None
-    return Request(f"{file}:{node.lineno}", f"Complete this Python function:\n\n{shown}", file)
+    return f"{file}:{node.lineno}", f"Complete this Python function:\n\n{shown}", file
 
 
 def passage(file: str, text: str, node: ast.AST) -> Request | None:
@@ -149,7 +141,7 @@ def passage(file: str, text: str, node: ast.AST) -> Request | None:
         name = getattr(node, "name", file)
         question = f"Question: What is {name} for, and what should one know before using it?"
         asked = f"Read the following passage and answer the question.\n\n{prose}\n\n{question}"
-    return Request(f"{file}#{_digest(prose)[:8]}", asked, file)
+    return f"{file}#{_digest(prose)[:8]}", asked, file
 
 
 def _digest(text: str) -> str:

@@ -56,13 +56,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     add("--answer-tokens", type=int, required=True, help="seen in all")
     add("--rate", type=float, default=2e-3, help="AdamW's largest learning rate")
     add_text(parser)
-    given = parser.parse_args(arguments)
-    layers, lessons = (
-        [int(number) for number in given.layers.split(",")],
-        cache_folder() / "lessons",
-    )
-    head, folder = read_head(lessons), cache_folder() / "drafts"
-    found = read_lessons(read_text(given.text), head, lessons)
+    given, cache = parser.parse_args(arguments), cache_folder()
+    layers, folder = [int(number) for number in given.layers.split(",")], cache / "drafts"
+    head = read_head(cache / "lessons")
+    found = read_lessons(read_text(given.text), head, cache / "lessons")
     learnt = [one for number, one in enumerate(found) if number % HELD_OUT]
     plan = TrainingPlan(layers, given.answer_tokens, given.rate)
     student = build_student(load_target(), layers)
@@ -196,9 +193,8 @@ def judge(
         (hidden,) = before_answers(student.model, [lesson.conversation])
         right = (hidden @ rows.T).topk(4).indices == lesson.places[:, :1].int()
         way = "greedy" if lesson.conversation.greedy else "T = 1"
-        for domain in (lesson.conversation.domain, "all"):
-            counts = len(right), int(right[:, 0].sum()), int(right.sum())
-            found.append((domain, way, *counts))
+        counts = len(right), int(right[:, 0].sum()), int(right.sum())
+        found.append((lesson.conversation.domain, way, *counts))
     table = pd.DataFrame(found, columns=["domain", "way", "tokens", "first", "best_4"])
-    sums = table.groupby(["domain", "way"]).sum()
+    sums = pd.concat([table, table.assign(domain="all")]).groupby(["domain", "way"]).sum()
     return sums.assign(first=sums["first"] / sums.tokens, best_4=sums.best_4 / sums.tokens)

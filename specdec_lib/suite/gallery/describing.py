@@ -32,14 +32,10 @@ def comparison(paper: Mapping, table: Path) -> dict[str, object] | None:
         return None
     rows = pd.read_csv(table, dtype=str, keep_default_na=False)
     headings, published = tuple(paper.get("columns", ("paper", "ours"))), "item" in paper
-    found = [
-        (
-            one["label"],
-            _format(_pick(one["paper"], rows), exact=True),
-            _format(_pick(one["ours"], rows)),
-        )
-        for one in paper.get("rows", ())
-    ]
+    found = []
+    for one in paper.get("rows", ()):
+        theirs, ours = (_pick(one[name], rows) for name in ("paper", "ours"))
+        found.append((one["label"], _format(theirs, exact=True), _format(ours)))
     if "rows" not in paper:
         for column, some in paper.get("where", {}).items():
             rows = rows[rows[column].isin(some)]

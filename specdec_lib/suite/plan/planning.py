@@ -10,6 +10,7 @@ model race plain decoding on held-out prompts, on which nothing was chosen. With
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import pandas as pd
 import torch
@@ -18,6 +19,7 @@ from tqdm.auto import tqdm
 from specdec_lib.core.chance import Sampler
 from specdec_lib.core.commandline import Parser
 from specdec_lib.core.files import cache_folder, check_output, write_whole
+from specdec_lib.core.kinds import Within, checked
 from specdec_lib.core.protocols import Draft
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.measure.compare.command import add_models
@@ -40,6 +42,7 @@ from specdec_lib.suite.hf.settings import export_setting
 from specdec_lib.theory import Margin, margin
 from specdec_lib.workload import Ladder, Prompt, load_ladder, load_prompts
 
+TOKENS, SETTINGS = 64, 6  # new tokens per prompt at most, and settings per method, as usual
 BESIDE = 2  # settings that are held against plain decoding
 FREE: Named = ("copies and recycled tokens", "no draft model")  # it learns: no replay foretells it
 ADVICE = {
@@ -47,17 +50,6 @@ ADVICE = {
     "no": "Do not speculate",
     "unclear": "No clear gain, so plain decoding is simpler",
 }
-
-
-@dataclass(frozen=True)
-class PlanOptions:
-    """How a plan is made: new tokens per prompt at most, settings per method that are tried, and
-    the seed of all noise.
-    """
-
-    tokens: int = 64
-    settings: int = 6
-    seed: int = 0
 
 
 @dataclass(frozen=True)
@@ -81,19 +73,24 @@ class Plan:
     margin: Margin
 
 
+@checked
 def make_plan(
     ladder: Ladder,
     sampler: Sampler,
     development: Sequence[Prompt],
     held_out: Sequence[Prompt],
-    options: PlanOptions = PlanOptions(),
     *,
+    tokens: int = TOKENS,
+    settings: Annotated[int, Within(1)] = SETTINGS,
+    seed: int = 0,
     keep: Path | None = None,
     say: Say = lambda line: None,
 ) -> Plan:
     """The plan for these models and prompts on this machine, which should do nothing else.
 
     development    prompts to plan on; `held_out` are those to judge on
+    tokens         new ones per prompt, at most
+    settings       that are tried of each method
     keep           a folder for what is finished: the same call goes on there
     say            called with a line when something is settled
 
@@ -102,15 +99,13 @@ def make_plan(
     if len(development) < 2 or not held_out:
         got = f"{len(development)} and {len(held_out)}"
         raise ValueError(f"a plan needs 2 development prompts and a held-out one, got {got}")
-    if options.settings < 1:
-        raise ValueError(f"a plan tries 1 setting of each method or more, got {options.settings}")
+    limits = {"tokens": tokens, "seed": seed}
     device = machine_name(str(ladder.target.model.device))
-    same = (device, sampler, options, [one.text for one in development], ladder)
+    same = (device, sampler, limits, settings, [one.text for one in development], ladder)
     folder = keep and keep / fingerprint(*same)
-    limits = {"tokens": options.tokens, "seed": options.seed}
     texts = [*written_texts(ladder, sampler, development, limits, folder and folder / "texts")]
     passes = timed_passes(ladder, texts, folder and folder / "passes")
-    asked = {"most": options.settings, "keep": folder}
+    asked = {"most": settings, "keep": folder}
     policy, tried = plan_settings(ladder, sampler, texts, passes, **asked)
     table = forecasts(tried.trials, tried.prices)
     best, raced = _to_race(table, tried.drafts)
@@ -120,8 +115,8 @@ def make_plan(
     rows = _race(ladder, sampler, raced, held_out, limits, kept)
     pays = _pays(rows.iloc[1])
     name, draft = (best[0], raced[best]) if pays == "yes" else ("plain", NoDraft())
-    setting = Setting(name, draft, sampler)
-    return Plan(setting, pays, table, policy, without_few(rows), _margin(tried, best))
+    setting, judged = Setting(name, draft, sampler), without_few(rows)
+    return Plan(setting, pays, table, policy, judged, _margin(tried, best))
 
 
 def _to_race(table: pd.DataFrame, tried: Mapping[Named, Draft]) -> tuple[Named, dict[Named, Draft]]:
@@ -171,13 +166,13 @@ def _pays(best: pd.Series) -> str:
 
 def main(arguments: list[str] | None = None) -> None:
     """Parse the command line, measure, print the plan and write its setting."""
-    usual, parser = PlanOptions(), Parser("plan", __doc__.partition(": ")[2], writes=None)
-    add_models(parser, "float32", limit=10, max_new_tokens=usual.tokens)
+    parser = Parser("plan", __doc__.partition(": ")[2], writes=None)
+    add_models(parser, "float32", limit=10, max_new_tokens=TOKENS)
     add = parser.add_argument
     add("--runtime", default="auto", choices=RUNTIMES, help="of our loop (default: fast if it can)")
     add("--threads", type=int, help="of torch; by default torch's own choice")
-    told = f"of each method, counted on development prompts (default: {usual.settings})"
-    add("--settings", type=int, default=usual.settings, help=told)
+    told = f"of each method, counted on development prompts (default: {SETTINGS})"
+    add("--settings", type=int, default=SETTINGS, help=told)
     add("--json", type=Path, default=Path("plan.json"), help="where the setting is written")
     parser.add_common("--temperature", 0.0)
     parser.add_common("--top-k")
@@ -195,9 +190,9 @@ def main(arguments: list[str] | None = None) -> None:
     ladder = with_int8_drafts(ladder)
     counts = f"{len(development)} development and {len(held_out)} held-out prompts"
     print(f"{ladder.target.runtime}; {counts} of {given.prompts}", flush=True)
-    options = PlanOptions(given.max_new_tokens, given.settings, given.seed)
-    places = {"keep": cache_folder() / "plan", "say": lambda line: print(line, flush=True)}
-    plan = make_plan(ladder, sampler, development, held_out, options, **places)
+    how = {"tokens": given.max_new_tokens, "settings": given.settings, "seed": given.seed}
+    how |= {"keep": cache_folder() / "plan", "say": lambda line: print(line, flush=True)}
+    plan = make_plan(ladder, sampler, development, held_out, **how)
     write_whole(given.json, export_setting(plan.setting).encode())
     print(told_plan(plan))
     print(
@@ -210,19 +205,17 @@ def told_plan(plan: Plan) -> str:
     _, best, *others, free = plan.held_out.itertuples(index=False)
     foreseen = plan.forecasts.set_index(["method", "setting"]).loc[(best.method, best.setting)]
     hangs = plan.margin
+    advice = f"{ADVICE[plan.pays]}: on {best.prompts} held-out prompts {_told(best)}"
     lines = [
-        f"\n{ADVICE[plan.pays]}: on {best.prompts} held-out prompts {_told(best)} as plain"
-        " decoding.",
+        f"\n{advice} as plain decoding.",
         f"{best.ms_per_token:.2f} ms per token; the forecast was {foreseen.ms_per_token:.2f}.",
-    ]
-    lines += [f"Runner-up: {_told(one)}." for one in others]
-    lines.append(f"Without a draft model: {_told(free)}.")
-    lines.append(
+        *(f"Runner-up: {_told(one)}." for one in others),
+        f"Without a draft model: {_told(free)}.",
         f"On development prompts a round gives {hangs.tokens:.2f} tokens and pays from"
         f" {hangs.needed:.2f} on; it would be {hangs.free_drafts:.2f} times as fast as plain"
         f" decoding if drafting were free, and {hangs.free_rows:.2f} times if verifying many rows"
-        " took no longer than one."
-    )
+        " took no longer than one.",
+    ]
     if hangs.dearer_drafts <= 0:
         lines.append("It would not pay with free drafts either.")
     elif hangs.dearer_drafts < float("inf"):

@@ -156,11 +156,11 @@ def table_differences(before: Path, after: Path, number: str) -> Iterator[str]:
 
     both = (before, after)
     for name in sorted({path.name for one in both for path in one.glob(f"{number}_*.csv")}):
-        if not all((one / name).exists() for one in both):
-            yield f"{name} is only in {before if (before / name).exists() else after}"
+        there = [one for one in both if (one / name).exists()]
+        if len(there) == 1:
+            yield f"{name} is only in {there[0]}"
             continue
-        look = {"dtype": str, "keep_default_na": False}
-        old, new = (pd.read_csv(one / name, **look) for one in both)
+        old, new = (pd.read_csv(one / name, dtype=str, keep_default_na=False) for one in both)
         timed = [column for column in old if column in new and TIMED.search(column)]
         try:
             pd.testing.assert_frame_equal(old.drop(columns=timed), new.drop(columns=timed))

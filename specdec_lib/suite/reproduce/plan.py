@@ -4,7 +4,7 @@ import ast
 import functools
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -49,9 +49,9 @@ class NotebookRun:
     @functools.cached_property
     def fingerprint(self) -> dict[str, str]:
         """A hash of each thing that the run depends on, stored outputs not among them."""
-        given = json.dumps([dict(self.parameters), self.profile], sort_keys=True)
-        own = {"cells": json.dumps(read_cells(self.notebook)), "parameters": given}
-        return {name: _digest(text) for name, text in own.items()} | _surroundings()
+        given = [dict(self.parameters), self.profile]
+        own = {"cells": _digest(read_cells(self.notebook)), "parameters": _digest(given)}
+        return own | _surroundings()
 
     def why(self) -> str:
         """Why the notebook has to run; "" if an earlier run with the same fingerprint stands."""
@@ -76,16 +76,15 @@ def _surroundings() -> dict[str, str]:
     code = (path for path in library.rglob("*.py") if unused.isdisjoint(path.parents))
     stored = (path for path in data.rglob("*") if data / "cache" not in path.parents)
     parts = {"library": code, "data": stored, "lock": [REPOSITORY / "requirements.lock"]}
-    return {name: _contents(paths) for name, paths in parts.items()}
+    files = {name: sorted(filter(Path.is_file, paths)) for name, paths in parts.items()}
+    return {
+        name: _digest([(str(path.relative_to(REPOSITORY)), file_digest(path)) for path in paths])
+        for name, paths in files.items()
+    }
 
 
-def _contents(paths: Iterable[Path]) -> str:
-    files = sorted(path for path in paths if path.is_file())
-    return _digest(repr([(str(path.relative_to(REPOSITORY)), file_digest(path)) for path in files]))
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
+def _digest(value: object) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
 
 def choose_notebooks(folder: Path, only: Sequence[str] = ()) -> list[Path]:
@@ -115,7 +114,12 @@ def plan_runs(
     Raises ValueError for a setting or an entry of the profile that is not declared so, a setting
     that comes twice, or a profile without its file.
     """
-    given = dict(map(_split, settings))
+    given = {}
+    for setting in settings:
+        name, equals, text = setting.partition("=")
+        if not equals or not name.isidentifier():
+            raise ValueError(f"--set takes name=value, got {setting!r}")
+        given[name] = text
     if len(given) < len(settings):
         raise ValueError(f"--set takes each name once, got {', '.join(settings)}")
     declared = {path: read_parameters(path) for path in notebooks}
@@ -131,13 +135,6 @@ def plan_runs(
         check_parameters(values, kinds, path)
         runs.append(NotebookRun(path, figures, profile, values))
     return runs
-
-
-def _split(setting: str) -> tuple[str, str]:
-    name, equals, text = setting.partition("=")
-    if not equals or not name.isidentifier():
-        raise ValueError(f"--set takes name=value, got {setting!r}")
-    return name, text
 
 
 def parse_value(text: str, annotation: str) -> object:
@@ -172,16 +169,15 @@ def check_parameters(
 
     from specdec_lib.workload.jsonl import wrong_fields  # late: it imports torch
 
+    said = f"{notebook.stem} declares {', '.join(map(': '.join, kinds.items()))}"
+    config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
     try:
         fields = {
             name: (eval(one, {"__builtins__": {}}, KINDS), None) for name, one in kinds.items()
         }
-        config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
         create_model("Parameters", __config__=config, **fields)(**values)
     except ValidationError as problem:
-        said = f"{notebook.stem} declares {', '.join(map(': '.join, kinds.items()))}"
         raise ValueError(f"{wrong_fields(problem, notebook.stem)}; {said}") from problem
     except (NameError, SyntaxError, TypeError, AttributeError) as problem:
-        said = f"{notebook.stem} declares {', '.join(map(': '.join, kinds.items()))}"
         allowed = "parameters have names, and are int, float, str, bool, or lists or dicts of them"
         raise ValueError(f"{allowed}; {said}") from problem

@@ -51,11 +51,10 @@ def _execute(run: NotebookRun) -> str:
     begun.write(run.manifest)
     before, clock = _figure_files(run), time.monotonic()
     error = _papermill(run)
-    after, seconds = _figure_files(run), round(time.monotonic() - clock, 1)
-    figures = {path.name: file_digest(path) for path in after if after[path] != before.get(path)}
-    state = "failed" if error else "finished"
-    ended = {"state": state, "seconds": seconds, "figures": figures, "error": error}
-    dataclasses.replace(begun, **ended).write(run.manifest)
+    seconds, after = round(time.monotonic() - clock, 1), _figure_files(run)
+    figures = {path.name: file_digest(path) for path, *_ in sorted(after - before)}
+    ended = {"state": "failed" if error else "finished", "seconds": seconds, "figures": figures}
+    dataclasses.replace(begun, error=error, **ended).write(run.manifest)
     return error
 
 
@@ -109,13 +108,13 @@ def _environment(figures: Path) -> Iterator[None]:
         os.environ.update(before)
 
 
-def _figure_files(run: NotebookRun) -> dict[Path, tuple[int, int]]:
+def _figure_files(run: NotebookRun) -> set[tuple[Path, int, int]]:
     """The notebook's figure files, each with what changes when it is written anew, whatever the
     clock says: its inode, and the time of writing.
     """
-    paths = sorted(run.figures.glob(f"{run.name[:2]}_*"))
-    found = {path: path.stat() for path in paths if path.suffix in (".html", ".png", ".csv")}
-    return {path: (one.st_ino, one.st_mtime_ns) for path, one in found.items()}
+    paths = run.figures.glob(f"{run.name[:2]}_*")
+    found = [(path, path.stat()) for path in paths if path.suffix in (".html", ".png", ".csv")]
+    return {(path, one.st_ino, one.st_mtime_ns) for path, one in found}
 
 
 def explain_failure(problem: Exception, run: NotebookRun) -> str:
