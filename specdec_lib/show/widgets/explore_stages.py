@@ -4,7 +4,6 @@ and plain decoding.
 
 import html
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import pandas as pd
@@ -14,19 +13,18 @@ from specdec_lib.core.decode import Generation
 from specdec_lib.core.protocols import Draft
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.staged import StagedTree
-from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
-from specdec_lib.measure.sweep import stacks
+from specdec_lib.drafts.trees.growing import ChainDraft
 from specdec_lib.measure.sweep.grid import Setting, generation_row
 from specdec_lib.measure.sweep.traffic import generation_bytes, model_shape
 from specdec_lib.show import figures
-from specdec_lib.show.widgets.knobs import choice, make_knobs, slider, text_knobs
+from specdec_lib.show.widgets.knobs import choice, slider, text_knobs
 from specdec_lib.show.widgets.panel import Panel, Shown
-from specdec_lib.show.widgets.trying import DraftTrial
+from specdec_lib.show.widgets.trying import DraftTrial, TreeSize, guesser, offered_by
 from specdec_lib.theory import ModelShape
 from specdec_lib.workload import Ladder, Prompt
 
-SCOUTS = "none", "n-gram", "Max-Gram", "draft, for the middle model"
-NO_SCOUT, TABLE, COPIES, MODEL = SCOUTS
+NO_SCOUT, TABLE, COPIES, MODEL = "none", "n-gram", "Max-Gram", "draft, for the middle model"
+NEEDS = {NO_SCOUT: "draft", TABLE: "katz", COPIES: "max_gram", MODEL: "middle"}  # of a ladder
 PRESETS = {
     "chain, one stage": {"shape": "chain", "budget": 5, "scout": NO_SCOUT},
     "tree, one stage": {"shape": "tree", "budget": 16, "scout": NO_SCOUT},
@@ -52,8 +50,7 @@ def stage_explorer(
     or a knob starts where it cannot stand.
     """
     trial = DraftTrial(ladder, prompts)
-    parts = {TABLE: ladder.katz, MODEL: ladder.middle}
-    scouts = [name for name in SCOUTS if parts.get(name, ladder) is not None]
+    scouts = offered_by(ladder, NEEDS)
     shapes = {model.name: model_shape(model) for model in ladder.models}
 
     def draw(
@@ -68,17 +65,20 @@ def stage_explorer(
         table = _counts(played, prompts[0], shapes)
         return Shown((figures.stages(table),), _words(table, shape, budget))
 
-    first, below = TABLE if TABLE in scouts else COPIES, "guesses of the scout below a node"
+    what, below = (
+        "what guesses for the draft, in its own passes",
+        "guesses of the scout below a node",
+    )
     knobs = {
-        "shape": choice(("chain", "tree"), "tree", "of the draft's guesses"),
+        "shape": choice(("chain", "tree"), "of the draft's guesses", start="tree"),
         "budget": slider(range(1, 33), 16, "guesses, nodes without the root"),
         "depth": slider(range(1, 13), 8, "deepest guess of a tree, nodes"),
-        "scout": choice(scouts, first, "what guesses for the draft, in its own passes"),
+        "scout": choice(scouts, what, start=scouts[1]),
         "scout_budget": slider(range(1, 17), 8, below, label="scout budget"),
     }
-    knobs |= text_knobs(list(trial.prompts), temperature=0.0)
+    knobs |= text_knobs(trial.prompts, temperature=0.0)
     presets = {name: one for name, one in PRESETS.items() if one["scout"] in scouts}
-    return Panel(make_knobs(knobs, start), draw, presets=presets, heights=(HEIGHT,))
+    return Panel(knobs, draw, start=start, presets=presets, heights=(HEIGHT,))
 
 
 def _draft(ladder: Ladder, sampler: Sampler, *setting: Hashable) -> Draft:
@@ -87,21 +87,17 @@ def _draft(ladder: Ladder, sampler: Sampler, *setting: Hashable) -> Draft:
     """
     if not setting:
         return NoDraft()
-    shape, budget, depth, model, scout, scout_budget = setting
-    guessing, match = getattr(ladder, model), ladder.match(model, sampler)
-    if shape == "tree":
-        one = TreeDraft(guessing, budget=budget, depth=depth, match=match)
-    else:
-        one = ChainDraft(guessing, budget, match=match)
+    shape, budget, depth, model, scout, most = setting
+    one = guesser(ladder, sampler, model, TreeSize(budget, depth))
+    if shape == "chain":
+        one = ChainDraft(one.model, budget, match=one.match)
     if scout == NO_SCOUT:
         return one
-    if scout == TABLE:
-        return StagedTree(one, stacks.scout(ladder, sampler, budget=scout_budget), guided=2)
-    if scout == COPIES:
-        return StagedTree(one, replace(ladder.max_gram, length=scout_budget), guided=1)
-    match = ladder.match("draft", sampler, obeyed="middle")
-    inner = TreeDraft(ladder.draft, budget=scout_budget, depth=min(depth, 6), match=match)
-    return StagedTree(one, inner, guided=1)
+    depths = {TABLE: 6, COPIES: most, MODEL: min(depth, 6)}
+    below = guesser(
+        ladder, sampler, scout.partition(",")[0], TreeSize(most, depths[scout]), obeyed=model
+    )
+    return StagedTree(one, below, guided=2 if scout == TABLE else 1)
 
 
 def _counts(

@@ -1,9 +1,9 @@
 """The explorer of trees: which tree on which text, with its scores, its accepted path, its mask,
-and what it is expected, measured and predicted to bring; and figures that plain sliders draw.
+and what it is expected, measured and predicted to bring.
 """
 
 import html
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -16,10 +16,18 @@ from specdec_lib.core.decode import Generation, Round, rounds
 from specdec_lib.core.protocols import Draft
 from specdec_lib.measure.replay import work_of
 from specdec_lib.show import figures
-from specdec_lib.show.widgets.knobs import choice, make_knobs, slider, text_field, text_knobs
+from specdec_lib.show.widgets.knobs import choice, slider, text_field, text_knobs
 from specdec_lib.show.widgets.panel import Panel, Shown
-from specdec_lib.show.widgets.trying import DraftTrial, PassTimes, TreeSize, guesser, guessers_of
-from specdec_lib.theory import Gain, Overhead, PassTable, Rates, Work, best_tree
+from specdec_lib.show.widgets.trying import (
+    GUESSERS,
+    DraftTrial,
+    PassTimes,
+    TreeSize,
+    guesser,
+    offered_by,
+    size_of_widths,
+)
+from specdec_lib.theory import Work
 from specdec_lib.workload import Ladder, Prompt
 
 HEIGHTS = (430, 480)  # pixels
@@ -28,7 +36,7 @@ BY_BUDGET, BY_WIDTHS = "budget", "widths per depth"
 SHAPE = "the best guesses of a budget, or so many per node"
 PER_DEPTH = "children per node at depth 0, 1, …; used with 'widths per depth'"
 KNOBS = {
-    "shape": choice((BY_BUDGET, BY_WIDTHS), BY_BUDGET, SHAPE),
+    "shape": choice((BY_BUDGET, BY_WIDTHS), SHAPE),
     "budget": slider(range(1, 33), 16, "guesses in the tree, nodes without the root"),
     "depth": slider(range(1, 13), 6, "deepest guess, nodes"),
     "widths": text_field("4,2,1,1", PER_DEPTH, "4,2,1,1"),
@@ -53,27 +61,24 @@ def tree_explorer(
     Raises ValueError if there is no prompt, or a knob starts where it cannot stand.
     """
     trial, times = DraftTrial(ladder, prompts), PassTimes.read(ladder)
-    drafts = guessers_of(ladder)
     which = "which round is drawn, from the end of the prompt on"
-    texts = {"draft": choice(drafts, drafts[0], "what guesses")}
-    texts["round"] = slider(range(1, 11), 1, which)
-    knobs = make_knobs(KNOBS | texts | text_knobs(list(trial.prompts), top_k=50), start)
+    knobs = KNOBS | {
+        "draft": choice(offered_by(ladder, GUESSERS), "what guesses"),
+        "round": slider(range(1, 11), 1, which),
+    }
+    look = {"start": start, "fit": _disable_unused, "presets": PRESETS, "heights": HEIGHTS}
+    return Panel(knobs | text_knobs(trial.prompts, top_k=50), partial(_draw, trial, times), **look)
 
-    def disable_unused(_: object = None) -> None:
-        by_widths = knobs["shape"].value == BY_WIDTHS
-        knobs["widths"].disabled = not by_widths
-        knobs["budget"].disabled = knobs["depth"].disabled = by_widths
 
-    disable_unused()
-    knobs["shape"].observe(disable_unused, names="value")
-    return Panel(knobs, partial(_draw, trial, times), presets=PRESETS, heights=HEIGHTS)
+def _disable_unused(made: Mapping[str, Any]) -> None:
+    by_widths = made["shape"].value == BY_WIDTHS
+    made["widths"].disabled = not by_widths
+    made["budget"].disabled = made["depth"].disabled = by_widths
 
 
 def _draw(trial: DraftTrial, times: PassTimes, **at: Any) -> Shown:
-    ladder, number = trial.ladder, at["round"]
-    size = TreeSize(at["budget"], at["depth"])
-    if at["shape"] == BY_WIDTHS:
-        size = TreeSize.of_widths(at["widths"])
+    ladder, number, by_widths = trial.ladder, at["round"], at["shape"] == BY_WIDTHS
+    size = size_of_widths(at["widths"]) if by_widths else TreeSize(at["budget"], at["depth"])
     generation = trial.generation(at, guesser, at["draft"], size)
     if number > (count := len(generation.rounds)):
         raise ValueError(f"this text has {count} rounds, there is no round {number}")
@@ -149,42 +154,3 @@ def draw_round(ladder: Ladder, played: Round, title: str) -> go.Figure:
     has_bonus = len(played.emitted) > played.accepted
     bonus = ladder.text(played.emitted[-1]) if has_bonus else None
     return figures.tree(played.tree, labels=labels, path=played.path, bonus=bonus, title=title)
-
-
-def best_shape(rates: Rates, *, budget: int, depth: int, width: int) -> go.Figure:
-    """The best tree of a budget under these rates, no deeper than `depth` and with at most `width`
-    children per node.
-    """
-    allowed = [list(vector)[:width] for vector in rates]
-    tree = best_tree(allowed, budget, depth)
-    title = f"{tree.guesses} guesses, {tree.depth} deep"
-    return figures.shapes(figures.slots({"best static": tree}, allowed), title=title)
-
-
-def distinct_budgets(gains: pd.DataFrame) -> pd.DataFrame:
-    """The rows of `theory.tree_gains` of one width, up to the budget that a depth can spend."""
-    return gains.drop(columns="width").drop_duplicates(["depth", "speed_up"])
-
-
-def faster_draft(
-    gains: Callable[[Mapping[str, PassTable], Overhead, Overhead], Sequence[Gain]],
-    tables: Mapping[str, PassTable],
-    overheads: tuple[Overhead, Overhead],
-    *,
-    draft: float,
-    host: float,
-) -> go.Figure:
-    """Speed-up against the budget if the draft were `draft` times as fast as its table says, and
-    all code outside the models `host` times.
-
-    gains        from tables and the two overheads to gains, as of `theory.tree_gains`
-    overheads    of a tree's round and of a plain one, as measured
-    """
-    faster = dict(tables) | {"draft": tables["draft"].faster(draft)}
-    hosts = [
-        Overhead(one.round / host, one.guess / host, one.draft_pass / host) for one in overheads
-    ]
-    found = distinct_budgets(pd.DataFrame(gains(faster, *hosts)))
-    best = f"{max(found.speed_up):.2f} times plain decoding"
-    title = {"text": f"Predicted: draft {draft:g} × as fast, host {host:g} ×: {best}"}
-    return figures.budget_speed_ups(found).update_layout(title=title)
