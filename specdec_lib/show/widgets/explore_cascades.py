@@ -62,32 +62,22 @@ def cascade_explorer(
             f"the explorer needs a drafter and texts, got {len(drafters)} drafters and"
             f" {len(texts)} texts"
         )
-    scale = _Scale(tuple(drafters), prices)
-    turns = {name: scale.values_of(one) for name, one in presets.items()}
-    at = scale.values_of(start)
+    cascade = _Cascade(evaluate, tune, tuple(drafters), prices)
+    turns = {name: cascade.values_of(one) for name, one in presets.items()}
+    at = cascade.values_of(start)
     for name in texts:
         evaluate(start, prices, name)  # it remembers these texts, and is quick from now on
-
-    def draw(**values: Any) -> Shown:
-        setting, prices, name = scale.meaning(values)
-        return _draw(setting, evaluate(setting, prices, name), name)
-
-    def run() -> None:
-        button.disabled = True
-        try:
-            _turn_to_best(panel, scale, evaluate, tune)
-        finally:
-            button.disabled = False
-
-    button = push_button("tune", run, TUNES)
-    knobs = scale.knobs() | {"texts": choice(texts), "tune": button}
-    panel = Panel(knobs, draw, start=at, fit=scale.label_entries, presets=turns)
+    button = push_button("tune", lambda: cascade.turn_to_best(panel), TUNES)
+    knobs = cascade.knobs() | {"texts": choice(texts), "tune": button}
+    panel = Panel(knobs, cascade.draw, start=at, fit=cascade.label_entries, presets=turns)
     return panel
 
 
-class _Scale(NamedTuple):
-    """Maps values of the knobs to a setting, prices and texts, and back."""
+class _Cascade(NamedTuple):
+    """Values of the knobs as a setting, prices and texts, and what is drawn and tuned of them."""
 
+    evaluate: Evaluate
+    tune: Callable[..., Tuned]
     drafters: tuple[str, ...]
     prices: Prices
 
@@ -147,22 +137,55 @@ class _Scale(NamedTuple):
             made[name].description = f"{models[row]}{ARROW}{models[column + 1]}"
             made[name].style.description_width = WIDE
 
+    def draw(self, **values: Any) -> Shown:
+        """The figure of one setting and the words over it: its K matrix in both conventions, and
+        what it is worth.
+        """
+        setting, prices, texts = self.meaning(values)
+        table, models = self.evaluate(setting, prices, texts), (TARGET, *setting.drafters)
+        exempt = setting.exempt_max_gram and setting.lenience > 1
+        parts = [ARROW.join(models), f"lenience {setting.lenience:g}"]
+        parts += [f"{MAX_GRAM}'s reviewer exempt"] * exempt + [texts]
+        heads = "".join(f"{name:34}" for name in CONVENTIONS.values())
+        lines = [f"{'K, a row per reviewer':24}{heads}"]
+        both = [converted(setting.matrix, "increments", name) for name in CONVENTIONS]
+        for reviewer, *rows in zip(models, *both, strict=False):
+            cells = ("".join(f"{entry:4}" for entry in row) for row in rows)
+            lines.append(f"{reviewer:24}" + "".join(f"{one:34}" for one in cells))
+        words = html.escape("\n".join([*lines, "", *_verdicts(table)]))
+        return Shown((figures.rivals(table, title=", ".join(parts)),), f"<pre>{words}</pre>")
 
-def _draw(setting: CascadeSetting, table: pd.DataFrame, texts: str) -> Shown:
-    """The figure of one setting and the words over it: its K matrix in both conventions, and what
-    it is worth.
-    """
-    exempt = setting.exempt_max_gram and setting.lenience > 1
-    parts = [ARROW.join((TARGET, *setting.drafters)), f"lenience {setting.lenience:g}"]
-    parts += [f"{MAX_GRAM}'s reviewer exempt"] * exempt + [texts]
-    heads = "".join(f"{name:34}" for name in CONVENTIONS.values())
-    lines = [f"{'K, a row per reviewer':24}{heads}"]
-    both = [converted(setting.matrix, "increments", name) for name in CONVENTIONS]
-    for reviewer, *rows in zip((TARGET, *setting.drafters), *both, strict=False):
-        cells = ("".join(f"{entry:4}" for entry in row) for row in rows)
-        lines.append(f"{reviewer:24}" + "".join(f"{one:34}" for one in cells))
-    words = html.escape("\n".join([*lines, "", *_verdicts(table)]))
-    return Shown((figures.rivals(table, title=", ".join(parts)),), f"<pre>{words}</pre>")
+    def turn_to_best(self, panel: Panel) -> None:
+        """Run the tuner from where the knobs are, say how far it is, and turn them to its answer."""
+        setting, prices, texts = self.meaning(panel.values())
+        tried: list[tuple[float, CascadeSetting]] = []
+        began, end = time.perf_counter(), "no change of one entry or of lenience is better"
+
+        def report(setting: CascadeSetting, swi: float) -> None:
+            tried.append((swi, setting))
+            if len(tried) % TOLD == 1:
+                most = max(swi for swi, _ in tried)
+                words = f"tuning: {len(tried)} settings tried, SWI {most:.3f} so far"
+                panel.words.value = status(f"<p>{words}</p>")
+            if time.perf_counter() - began > TUNE_SECONDS:
+                raise TimeoutError
+
+        panel.knobs["tune"].disabled = True
+        choices = {"lengths": LENGTHS, "leniences": LENIENCES, "starts": [setting]}
+        try:
+            report(setting, float(self.evaluate(setting, prices, texts).swi.iloc[0]))
+            best = self.tune(setting.drafters, prices, texts, **choices, tell=report).setting
+        except TimeoutError:
+            best = max(tried, key=lambda one: one[0])[1]
+            end = "stopped there: press again to go on"
+        except ValueError as problem:
+            panel.words.value = refusal_html(problem)
+            return
+        finally:
+            panel.knobs["tune"].disabled = False
+        panel.turn(**self.values_of(best))
+        took = f"{len(tried)} settings tried in {time.perf_counter() - began:.1f} s"
+        panel.words.value += status(f"<p>the best of {took}, on these very texts; {end}</p>")
 
 
 def _verdicts(table: pd.DataFrame) -> list[str]:
@@ -177,39 +200,3 @@ def _verdicts(table: pd.DataFrame) -> list[str]:
         ratio = with_interval(one.ratio, one.ratio_low, one.ratio_high)
         lines.append(f"{ratio} times that of {one.setting}: {word}")
     return lines
-
-
-class _TimeUpError(Exception):
-    """The tuner has had its time."""
-
-
-def _turn_to_best(
-    panel: Panel, scale: _Scale, evaluate: Evaluate, tune: Callable[..., Tuned]
-) -> None:
-    """Run the tuner from where the knobs are, show how far it is, and turn them to its answer."""
-    setting, prices, texts = scale.meaning(panel.values())
-    tried: list[tuple[float, CascadeSetting]] = []
-    began, end = time.perf_counter(), "no change of one entry or of lenience is better"
-
-    def report(setting: CascadeSetting, swi: float) -> None:
-        tried.append((swi, setting))
-        if len(tried) % TOLD == 1:
-            most = max(swi for swi, _ in tried)
-            words = f"tuning: {len(tried)} settings tried, SWI {most:.3f} so far"
-            panel.words.value = status(f"<p>{words}</p>")
-        if time.perf_counter() - began > TUNE_SECONDS:
-            raise _TimeUpError
-
-    choices = {"lengths": LENGTHS, "leniences": LENIENCES, "starts": [setting]}
-    try:
-        report(setting, float(evaluate(setting, prices, texts).swi.iloc[0]))
-        best = tune(setting.drafters, prices, texts, **choices, tell=report).setting
-    except _TimeUpError:
-        best = max(tried, key=lambda one: one[0])[1]
-        end = "stopped there: press again to go on"
-    except ValueError as problem:
-        panel.words.value = refusal_html(problem)
-        return
-    panel.turn(**scale.values_of(best))
-    took = f"{len(tried)} settings tried in {time.perf_counter() - began:.1f} s"
-    panel.words.value += status(f"<p>the best of {took}, on these very texts; {end}</p>")

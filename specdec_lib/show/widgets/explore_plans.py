@@ -9,23 +9,12 @@ from typing import NamedTuple
 import pandas as pd
 import plotly.graph_objects as go
 
+from specdec_lib import theory
 from specdec_lib.core.tree import Shape
 from specdec_lib.show import figures
 from specdec_lib.show.widgets.knobs import slider
 from specdec_lib.show.widgets.panel import Panel, Shown, bullets, counted
-from specdec_lib.theory import (
-    Gain,
-    Margin,
-    Overhead,
-    PassTable,
-    Rates,
-    best_tree,
-    margin,
-    monotone,
-    plain_work,
-    tree_gains,
-    tree_work,
-)
+from specdec_lib.theory import Gain, Margin, Overhead, PassTable, Rates, best_tree
 
 BUDGETS, DEPTHS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 24, 32), (1, 2, 3, 4, 6, 8)
 CONTEXT = 256  # tokens before the passes
@@ -77,7 +66,7 @@ def plan_explorer(
 
     def draw(first: float, others: float, cost: float, rows: float, host: float) -> Shown:
         left = (1 - first) * others / sum(rest)
-        rates = monotone([[first, *(left * rate for rate in rest)]])
+        rates = theory.monotone([[first, *(left * rate for rate in rest)]])
         seconds = (
             [one + rows * (more - one) for more in (one, *line)] for one, *line in target.seconds
         )
@@ -104,25 +93,29 @@ def _times(overhead: Overhead, factor: float) -> Overhead:
 
 
 def _draw(rates: Rates, tables: Mapping[str, PassTable], tree: Overhead, plain: Overhead) -> Shown:
-    """The best tree, speed-ups by budget, the verdict, the best chain and what the gain hangs on."""
+    """The best tree, speed-ups by budget, the verdict and what it hangs on."""
     options = {"depths": DEPTHS, "overhead": tree, "plain": plain, "context": CONTEXT}
     trees, chains = (
-        pd.DataFrame(tree_gains(rates, tables, budgets=budgets, widths=[width], **options))
+        pd.DataFrame(theory.tree_gains(rates, tables, budgets=budgets, widths=[width], **options))
         for budgets, width in ((BUDGETS, len(rates[0])), ([max(DEPTHS)], 1))
     )
     best, chain = (Gain(*found.loc[found.speed_up.idxmax()]) for found in (trees, chains))
     shape, pays = best_tree(rates, int(best.budget), int(best.depth)), best.speed_up > 1
-    slots = figures.slots({"the best tree" + (not pays) * ", which does not pay": shape}, rates)
+    name = "the best tree" if pays else "the best tree, which does not pay"
+    slots = figures.slots({name: shape}, rates)
     pictures = (
         figures.shapes(slots, title=_named(shape)),
         figures.budget_speed_ups(distinct_budgets(trees)),
     )
-    work, alone = tree_work(shape, rates, context=CONTEXT), plain_work(context=CONTEXT)
+    work, alone = (
+        theory.tree_work(shape, rates, context=CONTEXT),
+        theory.plain_work(context=CONTEXT),
+    )
     ms, plain_ms = (
         1000 / one.tokens_per_second(tables, outside)
         for one, outside in ((work, tree), (alone, plain))
     )
-    hangs = margin(work, alone, tables, tree, plain)
+    hangs = theory.margin(work, alone, tables, tree, plain)
     verdict = f"Do not speculate: {_named(shape)} would run at {best.speed_up:.2f} times"
     if pays:
         verdict = f"Speculate with {_named(shape)}: {best.speed_up:.2f} times plain decoding"

@@ -23,17 +23,19 @@ from specdec_lib.show.widgets.trying import DraftTrial, TreeSize, guesser, offer
 from specdec_lib.theory import ModelShape
 from specdec_lib.workload import Ladder, Prompt
 
-NO_SCOUT, TABLE, COPIES, MODEL = "none", "n-gram", "Max-Gram", "draft, for the middle model"
-NEEDS = {NO_SCOUT: "draft", TABLE: "katz", COPIES: "max_gram", MODEL: "middle"}  # of a ladder
+SCOUTS = "none", "n-gram", "Max-Gram", "draft, for the middle model"
+NO_SCOUT, TABLE, COPIES, MODEL = SCOUTS
 PRESETS = {
     "chain, one stage": {"shape": "chain", "budget": 5, "scout": NO_SCOUT},
     "tree, one stage": {"shape": "tree", "budget": 16, "scout": NO_SCOUT},
     "the paper's: tree, n-gram scout": dict(shape="tree", budget=16, scout=TABLE, scout_budget=8),
 }
 HEIGHT = 470  # pixels
-PLAIN, ONE, TWO = "plain decoding", "one stage", "two stages"
+PLAIN = "plain decoding"
 TOKENS, PASSES = "tokens per round", "draft passes per round"
 BYTES = "bytes per token ÷ plain decoding's"
+BELOW = "guesses of the scout below a node"
+SCOUT = "what guesses for the draft, in its own passes"
 
 
 def stage_explorer(
@@ -49,8 +51,7 @@ def stage_explorer(
     Raises ValueError if there is no prompt, a model is of another kind than `model_shape` knows,
     or a knob starts where it cannot stand.
     """
-    trial = DraftTrial(ladder, prompts)
-    scouts = offered_by(ladder, NEEDS)
+    trial, scouts = DraftTrial(ladder, prompts), offered_by(ladder, SCOUTS)
     shapes = {model.name: model_shape(model) for model in ladder.models}
 
     def draw(
@@ -58,23 +59,31 @@ def stage_explorer(
     ) -> Shown:
         model = "middle" if scout == MODEL else "draft"
         size = (shape, budget, depth, model)
-        drafts = {PLAIN: (), f"{ONE}: {model}": (*size, NO_SCOUT, 0)}
+        drafts = {PLAIN: (), f"one stage: {model}": (*size, NO_SCOUT, 0)}
         if scout != NO_SCOUT:
-            drafts[f"{TWO}: {model} ← {scout.partition(',')[0]}"] = (*size, scout, scout_budget)
+            name = f"two stages: {model} ← {scout.partition(',')[0]}"
+            drafts[name] = (*size, scout, scout_budget)
         played = {name: trial.generation(at, _draft, *draft) for name, draft in drafts.items()}
-        table = _counts(played, prompts[0], shapes)
-        return Shown((figures.stages(table),), _words(table, shape, budget))
+        counts = _counts(played, prompts[0], shapes)
+        lines = [
+            f"A {shape} of {budget}, one text of the target: its tokens are the same throughout."
+        ]
+        for name, row in counts.iterrows():
+            lines.append(
+                f"<b>{html.escape(name)}</b>: {row[TOKENS]:.2f} tokens and {row[PASSES]:.2f} draft"
+                f" passes per round, {row[BYTES]:.2f} of the bytes"
+            )
+        counts = counts.assign(levels=range(1, 1 + len(counts))).rename_axis("stack").reset_index()
+        table = counts.melt(["stack", "levels"], var_name="metric")
+        figure = figures.stages(table.assign(low=table.value, high=table.value))
+        return Shown((figure,), "<br>".join(lines))
 
-    what, below = (
-        "what guesses for the draft, in its own passes",
-        "guesses of the scout below a node",
-    )
     knobs = {
         "shape": choice(("chain", "tree"), "of the draft's guesses", start="tree"),
         "budget": slider(range(1, 33), 16, "guesses, nodes without the root"),
         "depth": slider(range(1, 13), 8, "deepest guess of a tree, nodes"),
-        "scout": choice(scouts, what, start=scouts[1]),
-        "scout_budget": slider(range(1, 17), 8, below, label="scout budget"),
+        "scout": choice(scouts, SCOUT, start=scouts[1]),
+        "scout_budget": slider(range(1, 17), 8, BELOW, label="scout budget"),
     }
     knobs |= text_knobs(trial.prompts, temperature=0.0)
     presets = {name: one for name, one in PRESETS.items() if one["scout"] in scouts}
@@ -94,16 +103,15 @@ def _draft(ladder: Ladder, sampler: Sampler, *setting: Hashable) -> Draft:
     if scout == NO_SCOUT:
         return one
     depths = {TABLE: 6, COPIES: most, MODEL: min(depth, 6)}
-    below = guesser(
-        ladder, sampler, scout.partition(",")[0], TreeSize(most, depths[scout]), obeyed=model
-    )
+    size = TreeSize(most, depths[scout])
+    below = guesser(ladder, sampler, scout.partition(",")[0], size, obeyed=model)
     return StagedTree(one, below, guided=2 if scout == TABLE else 1)
 
 
 def _counts(
     generations: Mapping[str, Generation], prompt: Prompt, shapes: Mapping[str, ModelShape]
 ) -> pd.DataFrame:
-    """A row per setting and metric; plain decoding comes first."""
+    """A row of counts per setting; plain decoding comes first."""
     rows = pd.DataFrame(
         [generation_row(Setting(name, NoDraft()), prompt, one) for name, one in generations.items()]
     )
@@ -115,18 +123,4 @@ def _counts(
         "target passes per token": rows.rounds / rows.tokens,
         BYTES: moved / moved[0],
     }
-    table = pd.DataFrame({"stack": rows.draft, "levels": rows.index + 1} | values)
-    table = table.melt(["stack", "levels"], var_name="metric")
-    return table.assign(low=table.value, high=table.value)
-
-
-def _words(table: pd.DataFrame, shape: str, budget: int) -> str:
-    """A sentence per setting, as HTML."""
-    lines = [f"A {shape} of {budget}, one text of the target: its tokens are the same throughout."]
-    for name, own in table.groupby("stack", sort=False):
-        value = own.set_index("metric").value
-        lines.append(
-            f"<b>{html.escape(str(name))}</b>: {value[TOKENS]:.2f} tokens and {value[PASSES]:.2f}"
-            f" draft passes per round, {value[BYTES]:.2f} of the bytes"
-        )
-    return "<br>".join(lines)
+    return pd.DataFrame(values).set_index(rows.draft)

@@ -16,17 +16,10 @@ from specdec_lib.core.decode import Generation, Round, rounds
 from specdec_lib.core.protocols import Draft
 from specdec_lib.measure.replay import work_of
 from specdec_lib.show import figures
+from specdec_lib.show.widgets import trying
 from specdec_lib.show.widgets.knobs import choice, slider, text_field, text_knobs
 from specdec_lib.show.widgets.panel import Panel, Shown
-from specdec_lib.show.widgets.trying import (
-    GUESSERS,
-    DraftTrial,
-    PassTimes,
-    TreeSize,
-    guesser,
-    offered_by,
-    size_of_widths,
-)
+from specdec_lib.show.widgets.trying import DraftTrial, PassTimes, TreeSize
 from specdec_lib.theory import Work
 from specdec_lib.workload import Ladder, Prompt
 
@@ -63,7 +56,7 @@ def tree_explorer(
     trial, times = DraftTrial(ladder, prompts), PassTimes.read(ladder)
     which = "which round is drawn, from the end of the prompt on"
     knobs = KNOBS | {
-        "draft": choice(offered_by(ladder, GUESSERS), "what guesses"),
+        "draft": choice(trying.offered_by(ladder, trying.GUESSERS), "what guesses"),
         "round": slider(range(1, 11), 1, which),
     }
     look = {"start": start, "fit": _disable_unused, "presets": PRESETS, "heights": HEIGHTS}
@@ -78,8 +71,8 @@ def _disable_unused(made: Mapping[str, Any]) -> None:
 
 def _draw(trial: DraftTrial, times: PassTimes, **at: Any) -> Shown:
     ladder, number, by_widths = trial.ladder, at["round"], at["shape"] == BY_WIDTHS
-    size = size_of_widths(at["widths"]) if by_widths else TreeSize(at["budget"], at["depth"])
-    generation = trial.generation(at, guesser, at["draft"], size)
+    size = trying.size_of_widths(at["widths"]) if by_widths else TreeSize(at["budget"], at["depth"])
+    generation = trial.generation(at, trying.guesser, at["draft"], size)
     if number > (count := len(generation.rounds)):
         raise ValueError(f"this text has {count} rounds, there is no round {number}")
     one = generation.rounds[number - 1]

@@ -107,6 +107,23 @@ def text_knobs(
     }
 
 
+def make_knobs(
+    knobs: Mapping[str, Knob | ipywidgets.DOMWidget],
+    start: Mapping[str, Any],
+    presets: Iterable[Mapping[str, Any]] = (),
+) -> dict[str, Any]:
+    """The widgets of an explorer, by name, that may later be at the presets; those that are widgets
+    already stay.  Raises ValueError for a knob that does not exist, or a value it does not offer.
+    """
+    check_knobs([name for values in (start, *presets) for name in values], knobs)
+    found = dict(knobs)
+    for name, knob in knobs.items():
+        if isinstance(knob, Knob):
+            later = [values[name] for values in presets if name in values]
+            found[name] = knob.widget(name, start.get(name, knob.start), later)
+    return found
+
+
 def check_knobs(given: Iterable[str], known: Iterable[str]) -> None:
     """Raises ValueError for a knob that does not exist."""
     if unknown := sorted(set(given) - set(known)):

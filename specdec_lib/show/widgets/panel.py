@@ -3,6 +3,7 @@
 import contextlib
 import html
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import ipywidgets
@@ -11,7 +12,7 @@ from plotly.basedatatypes import BasePlotlyType
 from traitlets import TraitError
 
 from specdec_lib.show import figures
-from specdec_lib.show.widgets.knobs import Knob, check_knobs, push_button, slider
+from specdec_lib.show.widgets.knobs import Knob, check_knobs, make_knobs, push_button, slider
 
 ROW = ipywidgets.Layout(flex_flow="row wrap", align_items="center")
 GRID = ipywidgets.Layout(
@@ -55,26 +56,21 @@ class Panel(ipywidgets.VBox):
         presets: Mapping[str, Values] | None = None,
         heights: Sequence[int] = (),
     ) -> None:
-        at, self._draw, self._fit, self._turning = dict(start or {}), draw, fit, True
-        turns, self.knobs = dict(presets or {}), {}
-        for values in (at, *turns.values()):
-            check_knobs(values, knobs)
-        for name, knob in knobs.items():
-            later = [values[name] for values in turns.values() if name in values]
-            made = (
-                knob.widget(name, at.get(name, knob.start), later) if type(knob) is Knob else knob
-            )
-            self.knobs[name] = made
+        self._draw, self._fit, self._turning, turns = draw, fit, False, dict(presets or {})
+        self.knobs = make_knobs(knobs, start or {}, turns.values())
         fit(self.knobs)
-        self._set(at)
+        self._set(start or {})
         shown = draw(**self.values())
-        self._last, self._turning = shown.figures, False
-        self.words = ipywidgets.HTML(status(shown.words))
+        self.words, self._last = ipywidgets.HTML(status(shown.words)), shown.figures
         self.figures = tuple(map(go.FigureWidget, shown.figures))
         for name in self.values():
             self.knobs[name].observe(self._redraw, names="value")
-        turns = {"reset": self.values()} | turns
-        self.buttons = {name: self._button(name, at) for name, at in turns.items()}
+        self.buttons = {
+            name: push_button(
+                name, partial(self.turn, **at), ", ".join(f"{knob} {to}" for knob, to in at.items())
+            )
+            for name, at in ({"reset": self.values()} | turns).items()
+        }
         grid = ipywidgets.GridBox(list(self.knobs.values()), layout=GRID)
         self.working = ipywidgets.HTML(layout=ipywidgets.Layout(width="7em"))
         row = ipywidgets.HBox([*self.buttons.values(), self.working], layout=ROW)
@@ -91,33 +87,29 @@ class Panel(ipywidgets.VBox):
         value that it does not have; all knobs then stay as they were.
         """
         check_knobs(values, before := self.values())
-        self._turning = True
         try:
             self._set(values)
         except ValueError:
             self._set(before)
             raise
         finally:
-            self._turning = False
             self._redraw()
 
     def _set(self, values: Values) -> None:
         """Turn knobs twice, because the range of one may depend on another."""
+        self._turning = True
         for _ in range(2):
             for name, value in values.items():
                 with contextlib.suppress(TraitError):
                     self.knobs[name].value = value
             with contextlib.suppress(ValueError):  # drawing says why
                 self._fit(self.knobs)
+        self._turning = False
         for name, value in values.items():
             if (at := self.knobs[name].value) != value:
                 raise ValueError(
                     f"the knob {name!r} cannot be turned to {value!r}: it stops at {at!r}"
                 )
-
-    def _button(self, name: str, values: Values) -> ipywidgets.Button:
-        tooltip = ", ".join(f"{knob} {value}" for knob, value in values.items())
-        return push_button(name, lambda: self.turn(**values), tooltip)
 
     def _redraw(self, _: object = None) -> None:
         if self._turning:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from itertools import accumulate
 from operator import mul
+from statistics import mean
 from typing import Any, NamedTuple
 
 from specdec_lib.core.chance import Chance, Sampler
@@ -25,13 +26,8 @@ REMEMBERED = 256  # generations, and as many texts
 NEW_TOKENS = 16  # of a text whose rounds are counted, at most
 MOST_GUESSES = 64  # that are drawn
 WIDTHS = "widths are whole numbers of at least 1, one per depth, such as 4,2,1,1; got"
-GUESSERS = {  # each with the part of a ladder that it needs
-    "draft": "draft",
-    "middle": "middle",
-    "n-gram": "katz",
-    "Max-Gram": "max_gram",
-    "draft and Max-Gram": "draft",
-}
+GUESSERS = ("draft", "middle", "n-gram", "Max-Gram", "draft and Max-Gram")
+NEEDS = {"middle": "middle", "n-gram": "katz", "draft, for the middle model": "middle"}
 
 
 class TreeSize(NamedTuple):
@@ -77,9 +73,9 @@ def guesser(
     return MergedDraft((guesser(ladder, sampler, "draft", size), copied))
 
 
-def offered_by(ladder: Ladder, parts: Mapping[str, str]) -> list[str]:
-    """The names whose part the ladder has."""
-    return [name for name, part in parts.items() if getattr(ladder, part) is not None]
+def offered_by(ladder: Ladder, names: Sequence[str]) -> list[str]:
+    """The guessers or scouts for which the ladder has the parts."""
+    return [name for name in names if getattr(ladder, NEEDS.get(name, "draft")) is not None]
 
 
 class DraftTrial:
@@ -132,11 +128,8 @@ class DraftTrial:
 
 @dataclass(frozen=True)
 class PassTimes:
-    """Measured seconds of a machine: of the models' passes, and of the host around them.
-
-    machine      its name
-    tables       per model
-    overheads    the host's seconds, by temperature and kind of draft
+    """Measured seconds of a machine by its name: of the models' passes, and of the host around
+    them, by temperature and kind of draft.
     """
 
     machine: str
@@ -150,18 +143,19 @@ class PassTimes:
         nothing is stored.
         """
         found = latency.stored_tables("")
-        speeds, curves = found["speeds"].query("runtime == 'fast'"), found["latency"]
-        columns = ["round_overhead", "guess_overhead", "pass_overhead"]
-        first = speeds.groupby(["temperature", "kind"])[columns].first()
-        overheads = {row[0]: Overhead(*map(float, row[1:])) for row in first.itertuples()}
-        card = json.loads((DATA / "ladder" / "card.json").read_text(encoding="utf-8"))
-        timed, own = (
+        speeds = found["speeds"].query("runtime == 'fast'").groupby(["temperature", "kind"])
+        rows = speeds[["round_overhead", "guess_overhead", "pass_overhead"]].first().itertuples()
+        timed = json.loads((DATA / "ladder" / "card.json").read_text(encoding="utf-8"))
+        sizes = [
             {name: one["parameters"] for name, one in card["models"].items()}
-            for card in (card, ladder.card)
+            for card in (timed, ladder.card)
+        ]
+        tables = latency.pass_tables(found["latency"], "fast")
+        return cls(
+            str(found["latency"].machine.iloc[0]),
+            {name: one for name, one in tables.items() if len({s.get(name) for s in sizes}) == 1},
+            {row[0]: Overhead(*map(float, row[1:])) for row in rows},
         )
-        tables = latency.pass_tables(curves, "fast")
-        kept = {name: one for name, one in tables.items() if own.get(name) == timed.get(name)}
-        return cls(str(curves.machine.iloc[0]), kept, overheads)
 
     def speed_up(self, work: Work, temperature: float, *, host: bool) -> float | None:
         """Plain decoding's seconds per token ÷ this draft's; None where a model that ran was not
@@ -175,7 +169,7 @@ class PassTimes:
         if host:
             nearest = min((one for one, _ in self.overheads), key=lambda t: abs(t - temperature))
             ours, alone = (self.overheads[nearest, kind] for kind in ("tree", "autoregressive"))
-        contexts = [context for _, _, context in work.passes]
-        plain = plain_work(context=round(sum(contexts) / len(contexts)), target=work.target)
+        context = round(mean(context for _, _, context in work.passes))
         speed = work.tokens_per_second(self.tables, ours)
+        plain = plain_work(context=context, target=work.target)
         return speed / plain.tokens_per_second(self.tables, alone)
