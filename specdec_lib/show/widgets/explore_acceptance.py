@@ -49,10 +49,8 @@ def acceptance_explorer(
     Raises ValueError for a start that a knob does not offer, or an empty table.
     """
     if guesses.empty or rounds.empty:
-        raise ValueError(
-            f"acceptance is explored over guesses and rounds, got {len(guesses)} and {len(rounds)}"
-            " rows"
-        )
+        got = f"{len(guesses)} and {len(rounds)} rows"
+        raise ValueError(f"acceptance is explored over guesses and rounds, got {got}")
 
     def draw(by: str, per: str, line: str, least: int, bonus: bool, **slices: Any) -> Shown:
         chosen = pd.Series({name: at for name, at in slices.items() if at != EVERY}, dtype=object)

@@ -24,6 +24,7 @@ PRICES = (0.0, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5
 LENIENCES = (1.0, 2.0, 3.0, 5.0, 10.0)
 TARGET, ARROW = "target", " ← "
 WIDE = "11em"  # of "middle ← Max-Gram"
+ENTRY = "tokens that one model wants of the other"
 LENIENCE = "how many times less likely a reviewed token may be"
 CONVENTIONS = {"increments": "as set: tokens added", "cumulative": "as in the paper: tokens so far"}
 TUNES = "looks for the setting of this order with the largest SWI, at these prices, on these texts"
@@ -58,18 +59,16 @@ def cascade_explorer(
     at the start or of a preset.
     """
     if not drafters or not texts:
-        raise ValueError(
-            f"the explorer needs a drafter and texts, got {len(drafters)} drafters and"
-            f" {len(texts)} texts"
-        )
+        got = f"{len(drafters)} drafters and {len(texts)} texts"
+        raise ValueError(f"the explorer needs a drafter and texts, got {got}")
     cascade = _Cascade(evaluate, tune, tuple(drafters), prices)
     turns = {name: cascade.values_of(one) for name, one in presets.items()}
-    at = cascade.values_of(start)
     for name in texts:
         evaluate(start, prices, name)  # it remembers these texts, and is quick from now on
     button = push_button("tune", lambda: cascade.turn_to_best(panel), TUNES)
     knobs = cascade.knobs() | {"texts": choice(texts), "tune": button}
-    panel = Panel(knobs, cascade.draw, start=at, fit=cascade.label_entries, presets=turns)
+    look = {"fit": cascade.label_entries, "presets": turns}
+    panel = Panel(knobs, cascade.draw, start=cascade.values_of(start), **look)
     return panel
 
 
@@ -94,10 +93,8 @@ class _Cascade(NamedTuple):
         if not isinstance(wanted, CascadeSetting):
             models = [name for name in self.drafters if name != MAX_GRAM]
             if missing := [name for name in models if not wanted.get(name, -1) >= 0]:
-                raise ValueError(
-                    f"a price list has a price of 0 or more for {', '.join(models)},"
-                    f" {', '.join(missing)} has none in {dict(wanted)}"
-                )
+                got = f"{', '.join(missing)} has none in {dict(wanted)}"
+                raise ValueError(f"a price of 0 or more is needed for {', '.join(models)}, {got}")
             return {f"price_{name}": wanted[name] for name in models}
         whole = widen(wanted, self.drafters)
         if any(any(entries[:row]) for row, entries in enumerate(whole.matrix)):
@@ -120,8 +117,7 @@ class _Cascade(NamedTuple):
         whole = lambda order: ARROW.join((TARGET, *order))  # noqa: E731
         found = {"order": choice(orders, named=whole)}
         for name in self.entries:
-            tip = f"{name.upper()}: tokens that one model wants of the other"
-            found[name] = slider(LENGTHS, 0, tip)
+            found[name] = slider(LENGTHS, 0, f"{name.upper()}: {ENTRY}")
         found["lenience"] = slider(LENIENCES, 1.0, LENIENCE)
         found["exempt"] = check_box(True, f"{MAX_GRAM}'s reviewer is never lenient")
         for name, price in self.values_of(self.prices).items():
@@ -156,7 +152,7 @@ class _Cascade(NamedTuple):
         return Shown((figures.rivals(table, title=", ".join(parts)),), f"<pre>{words}</pre>")
 
     def turn_to_best(self, panel: Panel) -> None:
-        """Run the tuner from where the knobs are, say how far it is, and turn them to its answer."""
+        """Run the tuner from where the knobs are, say how far it is, and turn to its answer."""
         setting, prices, texts = self.meaning(panel.values())
         tried: list[tuple[float, CascadeSetting]] = []
         began, end = time.perf_counter(), "no change of one entry or of lenience is better"

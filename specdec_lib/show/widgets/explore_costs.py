@@ -101,12 +101,10 @@ def break_even_explorer(
     The knobs are acceptance_rate, cost, length, host, verify and map; two start as given.
     Raises ValueError if there is no curve, or a start is out of range.
     """
-    if not verify or not (0 <= acceptance_rate <= 1 and cost >= 0):
-        raise ValueError(
-            "the map needs a curve of the target, a rate in [0, 1] and a cost of 0 or more, got"
-            f" {len(verify)} curves, acceptance_rate={acceptance_rate}, cost={cost}"
-        )
-    curves = dict(verify)
+    curves, start = dict(verify), {"acceptance_rate": acceptance_rate, "cost": cost}
+    if not curves or not (0 <= acceptance_rate <= 1 and cost >= 0):
+        wanted = "a curve of the target, a rate in [0, 1] and a cost of 0 or more"
+        raise ValueError(f"the map needs {wanted}, got {len(curves)} curves and {start}")
 
     def draw(
         acceptance_rate: float, cost: float, length: int, host: float, verify: str, map: str
@@ -119,14 +117,13 @@ def break_even_explorer(
         cells = pd.DataFrame(chain_map(MAP_RATES, MAP_COSTS, lengths=mapped, **options))
         speed_ups = figures.break_even(cells, points, here=at, title=title)
         rows = [chain_map(at[:1], at[1:], lengths=[one], **options)[0] for one in LENGTHS]
-        tokens = [chain_tokens(acceptance_rate, one) for one in LENGTHS]
-        table = pd.DataFrame(rows).assign(tokens_per_round=tokens)
+        table = pd.DataFrame(rows)
+        table["tokens_per_round"] = [chain_tokens(acceptance_rate, one) for one in LENGTHS]
         title = f"At acceptance rate {acceptance_rate:.3g} and cost {cost:.3g}, by length"
         bars = figures.chain_lengths(table, length=length, title=title)
         even = chain_break_even(*at, lengths=LENGTHS, **options)
         return Shown((speed_ups, bars), _words(table, length, even))
 
-    start = {"acceptance_rate": acceptance_rate, "cost": cost}
     knobs = {
         "verify": choice(list(curves), "cost of a target pass over more rows"),
         "map": choice((BEST, AS_SET), "which length the map shows", label="map of"),
@@ -137,9 +134,8 @@ def break_even_explorer(
 def _words(table: pd.DataFrame, length: int, even: BreakEven) -> str:
     """The verdict, what the chain of that length gives, and where the break-even lies, as HTML."""
     best, chosen = table.loc[table.speed_up.idxmax()], table[table.length == length].iloc[0]
-    verdict = "Do not speculate: no length pays."
-    if best.speed_up > 1:
-        verdict = f"Speculate, with {counted(best.length)} per round."
+    speculate = f"Speculate, with {counted(best.length)} per round."
+    verdict = speculate if best.speed_up > 1 else "Do not speculate: no length pays."
     least, most = "no acceptance rate pays", "even a free draft does not pay"
     if even.acceptance_rate is not None:
         least = f"{even.acceptance_rate:.2f} of the guesses or more must be right"

@@ -1,6 +1,4 @@
-"""The explorer of a plan: acceptance and prices as knobs, the tree that pays best, the verdict; and
-figures of the best trees that plain sliders draw.
-"""
+"""The explorer of a plan: which tree pays best; and figures of best trees for plain sliders."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -10,7 +8,6 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from specdec_lib import theory
-from specdec_lib.core.tree import Shape
 from specdec_lib.show import figures
 from specdec_lib.show.widgets.knobs import slider
 from specdec_lib.show.widgets.panel import Panel, Shown, bullets, counted
@@ -100,37 +97,27 @@ def _draw(rates: Rates, tables: Mapping[str, PassTable], tree: Overhead, plain: 
         for budgets, width in ((BUDGETS, len(rates[0])), ([max(DEPTHS)], 1))
     )
     best, chain = (Gain(*found.loc[found.speed_up.idxmax()]) for found in (trees, chains))
-    shape, pays = best_tree(rates, int(best.budget), int(best.depth)), best.speed_up > 1
-    name = "the best tree" if pays else "the best tree, which does not pay"
-    slots = figures.slots({name: shape}, rates)
-    pictures = (
-        figures.shapes(slots, title=_named(shape)),
-        figures.budget_speed_ups(distinct_budgets(trees)),
-    )
-    work, alone = (
-        theory.tree_work(shape, rates, context=CONTEXT),
-        theory.plain_work(context=CONTEXT),
-    )
-    ms, plain_ms = (
-        1000 / one.tokens_per_second(tables, outside)
-        for one, outside in ((work, tree), (alone, plain))
-    )
+    shape = best_tree(rates, int(best.budget), int(best.depth))
+    kind = "chain" if max(shape.ranks) == 0 else "tree"
+    named = f"a {kind} of {counted(shape.guesses)}, {shape.depth} deep"
+    verdict = f"Speculate with {named}: {best.speed_up:.2f} times plain decoding"
+    name = "the best tree"
+    if best.speed_up <= 1:
+        verdict = f"Do not speculate: {named} would run at {best.speed_up:.2f} times"
+        name = "the best tree, which does not pay"
+    picture = figures.shapes(figures.slots({name: shape}, rates), title=named)
+    alone = theory.plain_work(context=CONTEXT)
+    ms = 1000 / alone.tokens_per_second(tables, plain)
+    work = theory.tree_work(shape, rates, context=CONTEXT)
     hangs = theory.margin(work, alone, tables, tree, plain)
-    verdict = f"Do not speculate: {_named(shape)} would run at {best.speed_up:.2f} times"
-    if pays:
-        verdict = f"Speculate with {_named(shape)}: {best.speed_up:.2f} times plain decoding"
     lines = [
-        f"predicted: {ms:.1f} ms a token, plain decoding {plain_ms:.1f}",
+        f"predicted: {ms / best.speed_up:.1f} ms a token, plain decoding {ms:.1f}",
         f"the best chain: {counted(chain.depth)}, {chain.speed_up:.2f} times plain decoding",
         f"it emits {hangs.tokens:.2f} tokens per round and pays from {hangs.needed:.2f} on",
         _hanging(hangs),
     ]
+    pictures = picture, figures.budget_speed_ups(distinct_budgets(trees))
     return Shown(pictures, f"<p><b>{verdict}.</b></p>{bullets(lines)}")
-
-
-def _named(shape: Shape) -> str:
-    kind = "chain" if max(shape.ranks) == 0 else "tree"
-    return f"a {kind} of {counted(shape.guesses)}, {shape.depth} deep"
 
 
 def _hanging(hangs: Margin) -> str:

@@ -1,6 +1,4 @@
-"""The explorer of one round, step by step: propose, score, verify, with every random number that
-decides.
-"""
+"""The explorer of one round, step by step, with every random number that decides."""
 
 import html
 from collections.abc import Mapping, Sequence
@@ -17,7 +15,7 @@ from specdec_lib.drafts.trees.growing import TreeDraft
 from specdec_lib.show import figures
 from specdec_lib.show.steps import Step, steps_of
 from specdec_lib.show.widgets.knobs import LATE, Knob, choice, push_button, slider, text_knobs
-from specdec_lib.show.widgets.panel import Panel, Shown
+from specdec_lib.show.widgets.panel import Panel, Shown, Values
 from specdec_lib.show.widgets.trying import DraftTrial
 from specdec_lib.workload import Ladder, Prompt
 
@@ -38,13 +36,9 @@ TITLES = {
 }
 
 
-def round_steps(
-    ladder: Ladder, prompts: Sequence[Prompt], *, start: Mapping[str, Any] | None = None
-) -> Panel:
+def round_steps(ladder: Ladder, prompts: Sequence[Prompt], *, start: Values | None = None) -> Panel:
     """Knobs for one round over `figures.tree`, `figures.mask` and `figures.step`: a step at a time,
-    forward and back.
-
-    start    where knobs start: rule, step, budget, depth, temperature, seed, prompt, text
+    forward and back; `start` says where some of its knobs start.
 
     Under `look_up` the draft ranks its guesses by the noise that it shares with the target; under
     `reject` it draws them without replacement.

@@ -1,6 +1,4 @@
-"""The explorer of stages: chain or tree, with any scout or none, beside its draft without a scout
-and plain decoding.
-"""
+"""The explorer of stages: a draft with a scout, without it, and plain decoding."""
 
 import html
 from collections.abc import Hashable, Mapping, Sequence
@@ -18,7 +16,7 @@ from specdec_lib.measure.sweep.grid import Setting, generation_row
 from specdec_lib.measure.sweep.traffic import generation_bytes, model_shape
 from specdec_lib.show import figures
 from specdec_lib.show.widgets.knobs import choice, slider, text_knobs
-from specdec_lib.show.widgets.panel import Panel, Shown
+from specdec_lib.show.widgets.panel import Panel, Shown, Values
 from specdec_lib.show.widgets.trying import DraftTrial, TreeSize, guesser, offered_by
 from specdec_lib.theory import ModelShape
 from specdec_lib.workload import Ladder, Prompt
@@ -39,13 +37,10 @@ SCOUT = "what guesses for the draft, in its own passes"
 
 
 def stage_explorer(
-    ladder: Ladder, prompts: Sequence[Prompt], *, start: Mapping[str, Any] | None = None
+    ladder: Ladder, prompts: Sequence[Prompt], *, start: Values | None = None
 ) -> Panel:
     """Knobs for a staged draft over `figures.stages`: counted passes, tokens and bytes of one text
-    under this setting, its one-stage draft and none.
-
-    start    where knobs start: shape, budget, depth, scout, scout_budget, temperature, top_k, seed,
-             prompt, text
+    under this setting, its one-stage draft and none; `start` says where some of its knobs start.
 
     Bytes are those of half-precision weights, caches and activations; n-grams are taken as free.
     Raises ValueError if there is no prompt, a model is of another kind than `model_shape` knows,

@@ -1,9 +1,7 @@
-"""The explorer of trees: which tree on which text, with its scores, its accepted path, its mask,
-and what it is expected, measured and predicted to bring.
-"""
+"""The explorer of trees: what a tree on a text is expected, measured and predicted to bring."""
 
 import html
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -18,7 +16,7 @@ from specdec_lib.measure.replay import work_of
 from specdec_lib.show import figures
 from specdec_lib.show.widgets import trying
 from specdec_lib.show.widgets.knobs import choice, slider, text_field, text_knobs
-from specdec_lib.show.widgets.panel import Panel, Shown
+from specdec_lib.show.widgets.panel import Panel, Shown, Values
 from specdec_lib.show.widgets.trying import DraftTrial, PassTimes, TreeSize
 from specdec_lib.theory import Work
 from specdec_lib.workload import Ladder, Prompt
@@ -44,13 +42,12 @@ PRESETS = {
 
 
 def tree_explorer(
-    ladder: Ladder, prompts: Sequence[Prompt], *, start: Mapping[str, Any] | None = None
+    ladder: Ladder, prompts: Sequence[Prompt], *, start: Values | None = None
 ) -> Panel:
     """Knobs for a tree and its text over `figures.tree` and `figures.mask`.
 
     ladder    on the fast runtime a change shows in a fraction of a second
-    start     where knobs start: shape, budget, depth, widths, draft, round, temperature, top_k,
-              seed, prompt, text
+    start     where some of its knobs start
     Raises ValueError if there is no prompt, or a knob starts where it cannot stand.
     """
     trial, times = DraftTrial(ladder, prompts), PassTimes.read(ladder)
@@ -63,10 +60,9 @@ def tree_explorer(
     return Panel(knobs | text_knobs(trial.prompts, top_k=50), partial(_draw, trial, times), **look)
 
 
-def _disable_unused(made: Mapping[str, Any]) -> None:
-    by_widths = made["shape"].value == BY_WIDTHS
-    made["widths"].disabled = not by_widths
-    made["budget"].disabled = made["depth"].disabled = by_widths
+def _disable_unused(made: Values) -> None:
+    for name, shape in {"widths": BY_WIDTHS, "budget": BY_BUDGET, "depth": BY_BUDGET}.items():
+        made[name].disabled = made["shape"].value != shape
 
 
 def _draw(trial: DraftTrial, times: PassTimes, **at: Any) -> Shown:
@@ -81,8 +77,7 @@ def _draw(trial: DraftTrial, times: PassTimes, **at: Any) -> Shown:
     counts = f"{one.accepted} of {one.proposed} guesses accepted"
     title = f"round {number}: {counts}; on an edge, the score of its path"
     labels = [ladder.text(token) for token in one.tree.tokens]
-    pictures = draw_round(ladder, one, title), figures.mask(one.tree, labels=labels)
-    return Shown(pictures, words)
+    return Shown((draw_round(ladder, one, title), figures.mask(one.tree, labels=labels)), words)
 
 
 def _words(ladder: Ladder, generation: Generation, one: Round) -> str:
@@ -115,16 +110,14 @@ def _speed(times: PassTimes, work: Work, temperature: float, fitted: bool) -> st
     if alone is None:
         return f"No speed-up is predicted: no pass times of these models are stored for {name}."
     passes = f"by the stored pass times of {name}, fast runtime"
-    if not fitted:
-        return (
-            f"Predicted speed: <b>{alone:.2f} times</b> plain decoding, passes alone: the host's"
-            f" own time was not measured for such drafts; {passes}."
+    speed = times.speed_up(work, temperature, host=fitted)
+    how = f"passes alone: the host's own time was not measured for such drafts; {passes}."
+    if fitted:
+        how = (
+            f"{alone:.2f} if the host's own code took no time in either; {passes}, and its host's,"
         )
-    whole = times.speed_up(work, temperature, host=True)
-    return (
-        f"Predicted speed: <b>{whole:.2f} times</b> plain decoding, {alone:.2f} if the host's own"
-        f" code took no time in either; {passes}, and its host's, measured without top-k."
-    )
+        how += " measured without top-k."
+    return f"Predicted speed: <b>{speed:.2f} times</b> plain decoding, {how}"
 
 
 def one_round(

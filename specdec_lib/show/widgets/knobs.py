@@ -1,6 +1,6 @@
 """Controls of explorers, declared as `Knob`s that become widgets once their start is known."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -8,6 +8,7 @@ import ipywidgets
 
 LABEL_WIDTH = "9em"  # the longest label is "acceptance rate"
 LATE = {"continuous_update": False}  # a slider is looked at when it comes to rest
+Values = Mapping[str, Any]
 SEEDS, TEMPERATURES = range(20), (0.0, 0.2, 0.4, 0.7, 1.0, 1.3)
 TOP_KS = {None: "all tokens", 50: "50 likeliest", 10: "10 likeliest"}
 
@@ -70,7 +71,7 @@ def choice(options: Sequence[Any], tooltip: str = "", **about: Any) -> Knob:
 
 
 def text_field(start: str, tooltip: str, hint: str, *, label: str = "", lines: int = 1) -> Knob:
-    """A field for text, whose value changes when the field is left."""
+    """A field for text, which counts when the field is left."""
     kind, rows = (ipywidgets.Textarea, {"rows": lines}) if lines > 1 else (ipywidgets.Text, {})
     look = {"placeholder": hint} | LATE | rows
     return Knob(start, kind, None, tooltip, label, look=look)
@@ -109,8 +110,8 @@ def text_knobs(
 
 def make_knobs(
     knobs: Mapping[str, Knob | ipywidgets.DOMWidget],
-    start: Mapping[str, Any],
-    presets: Iterable[Mapping[str, Any]] = (),
+    start: Values,
+    presets: Collection[Values] = (),
 ) -> dict[str, Any]:
     """The widgets of an explorer, by name, that may later be at the presets; those that are widgets
     already stay.  Raises ValueError for a knob that does not exist, or a value it does not offer.

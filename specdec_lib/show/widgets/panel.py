@@ -12,7 +12,14 @@ from plotly.basedatatypes import BasePlotlyType
 from traitlets import TraitError
 
 from specdec_lib.show import figures
-from specdec_lib.show.widgets.knobs import Knob, check_knobs, make_knobs, push_button, slider
+from specdec_lib.show.widgets.knobs import (
+    Knob,
+    Values,
+    check_knobs,
+    make_knobs,
+    push_button,
+    slider,
+)
 
 ROW = ipywidgets.Layout(flex_flow="row wrap", align_items="center")
 GRID = ipywidgets.Layout(
@@ -20,7 +27,6 @@ GRID = ipywidgets.Layout(
 )
 TEXT_COLOUR = "color:var(--jp-content-font-color1, inherit)"  # the page's own, light or dark
 WORKING = f'<span style="{TEXT_COLOUR}">working …</span>'
-Values = Mapping[str, Any]
 
 
 class Shown(NamedTuple):
@@ -56,20 +62,19 @@ class Panel(ipywidgets.VBox):
         presets: Mapping[str, Values] | None = None,
         heights: Sequence[int] = (),
     ) -> None:
-        self._draw, self._fit, self._turning, turns = draw, fit, False, dict(presets or {})
+        self._draw, self._fit, turns = draw, fit, dict(presets or {})
         self.knobs = make_knobs(knobs, start or {}, turns.values())
         fit(self.knobs)
         self._set(start or {})
-        shown = draw(**self.values())
+        shown, self._turning = draw(**self.values()), False
         self.words, self._last = ipywidgets.HTML(status(shown.words)), shown.figures
         self.figures = tuple(map(go.FigureWidget, shown.figures))
         for name in self.values():
             self.knobs[name].observe(self._redraw, names="value")
+        turns = {"reset": self.values()} | turns
         self.buttons = {
-            name: push_button(
-                name, partial(self.turn, **at), ", ".join(f"{knob} {to}" for knob, to in at.items())
-            )
-            for name, at in ({"reset": self.values()} | turns).items()
+            name: push_button(name, partial(self.turn, **at), _listed(at))
+            for name, at in turns.items()
         }
         grid = ipywidgets.GridBox(list(self.knobs.values()), layout=GRID)
         self.working = ipywidgets.HTML(layout=ipywidgets.Layout(width="7em"))
@@ -93,6 +98,7 @@ class Panel(ipywidgets.VBox):
             self._set(before)
             raise
         finally:
+            self._turning = False
             self._redraw()
 
     def _set(self, values: Values) -> None:
@@ -104,7 +110,6 @@ class Panel(ipywidgets.VBox):
                     self.knobs[name].value = value
             with contextlib.suppress(ValueError):  # drawing says why
                 self._fit(self.knobs)
-        self._turning = False
         for name, value in values.items():
             if (at := self.knobs[name].value) != value:
                 raise ValueError(
@@ -130,8 +135,7 @@ class Panel(ipywidgets.VBox):
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
         """The widget, and for pages without widgets the first figure and the knobs' values."""
         bundle = super()._repr_mimebundle_(**kwargs)
-        values = ", ".join(f"{name} {value}" for name, value in self.values().items())
-        text = f"explorer at {values} (its knobs need a running notebook)"
+        text = f"explorer at {_listed(self.values())} (its knobs need a running notebook)"
         for surface in self.figures:
             send(surface)
         return bundle | {"text/plain": text} | figures.still(self._last[0])
@@ -207,6 +211,10 @@ def frame(surface: go.FigureWidget, height: int | None) -> ipywidgets.Box:
 
     box.observe(fill, names="_view_count")
     return box
+
+
+def _listed(values: Values) -> str:
+    return ", ".join(f"{name} {value}" for name, value in values.items())
 
 
 def _extends(before: Sequence[BasePlotlyType], after: Sequence[BasePlotlyType]) -> bool:
