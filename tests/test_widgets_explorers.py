@@ -33,7 +33,8 @@ EXPLORERS = {
     "stages": lambda *texts: widgets.stage_explorer(*texts, start=SAMPLED),
     "steps": lambda *texts: widgets.round_steps(*texts, start=STEPS),
 }
-BESIDE = {"widths": {"shape": "widths per depth"}, "top_k": {"temperature": 1.3}}  # without which a knob has no effect
+# without which a knob has no effect
+BESIDE = {"widths": {"shape": "widths per depth"}, "top_k": {"temperature": 1.3}}
 
 
 def pictures(box):
