@@ -10,7 +10,7 @@ import pytest
 from specdec_lib.core.context import Context
 from specdec_lib.drafts.trees.growing import TreeDraft
 from specdec_lib.show.widgets import best_shape, one_round, sliders
-from specdec_lib.show.widgets.knobs import check_box, choice, make_knobs, slider, text_field
+from specdec_lib.show.widgets.knobs import Knob, check_box, choice, make_knobs, slider, text_field
 from specdec_lib.show.widgets.panel import Panel, Shown, replace_figure
 
 
@@ -26,7 +26,7 @@ def draw(width, note):
 
 def panel(**options):
     knobs = {"width": slider((1, 2, 3, 4), 1, "bars"), "note": text_field("", "a note", "say")}
-    return Panel(make_knobs(knobs), draw, **options)
+    return Panel(knobs, draw, **options)
 
 
 def shown(box):
@@ -54,7 +54,7 @@ def test_a_moved_slider_redraws_its_figure_and_needs_a_start():
     assert shown(box) == [([1], "red")]
     box.knobs["width"].value, box.knobs["note"].value = 2, "blue"
     assert shown(box) == [([2], "blue")]
-    with pytest.raises(ValueError, match="'width' must start at one of"):
+    with pytest.raises(ValueError, match="'width' must be at one of"):
         sliders(bars, choices, start={})
 
 
@@ -76,13 +76,11 @@ def test_a_knob_or_value_that_does_not_exist_is_refused(values, name):
 
 
 def test_a_range_that_depends_on_another_knob_is_followed_and_its_end_refuses_both():
-    length, most = ipywidgets.IntSlider(value=1, min=0, max=3), make_knobs({"": slider((3, 9), 3)})
-    [most] = most.values()
-    most.observe(lambda change: setattr(length, "max", change["new"]), names="value")
-    drawn = []
+    drawn, knobs = [], {"length": Knob(1, ipywidgets.IntSlider), "most": slider((3, 9), 3)}
     box = Panel(
-        {"length": length, "most": most},
+        knobs,
         lambda length, most: drawn.append((length, most)) or Shown((bars(length),)),
+        fit=lambda made: setattr(made["length"], "max", made["most"].value),
     )
     box.turn(length=8, most=9)
     assert box.values() == {"length": 8, "most": 9} and drawn[-1] == (8, 9)
@@ -99,6 +97,8 @@ def test_presets_and_reset_turn_the_knobs_that_there_are():
     assert box.values()["width"] == 1
     with pytest.raises(ValueError, match="no knob 'depth'"):
         panel(presets={"deep": {"depth": 2}})
+    with pytest.raises(ValueError, match=r"'width' must be at one of .*, got 9"):
+        panel(presets={"wider": {"width": 9}})
 
 
 def test_a_panel_stands_as_an_image_where_widgets_cannot_run():
@@ -111,7 +111,7 @@ def test_a_panel_stands_as_an_image_where_widgets_cannot_run():
 KNOBS = {
     "width": slider((1, 2), 1, "of it"),
     "share": slider((0.0, 1.0), 0.5, digits=".3g", widen=True),
-    "kind": choice({"all": None, "some": 5}, None, label="what kind"),
+    "kind": choice((None, 5), label="what kind", named={None: "all", 5: "some"}.get),
     "note": text_field("", "any", "say", lines=3),
     "right": check_box(True, "is it right?"),
 }
@@ -126,6 +126,8 @@ def test_every_knob_is_labelled_and_starts_where_it_should_or_is_refused():
     for name, value in {"width": 3, "kind": "all", "right": "yes", "depth": 1}.items():
         with pytest.raises(ValueError, match=f"knob {name!r}"):
             make_knobs(KNOBS, {name: value})
+    [share] = make_knobs({"share": KNOBS["share"]}, {"share": 0.25}, [{"share": 0.75}]).values()
+    assert [value for _, value in share.options] == [0.0, 0.25, 0.75, 1.0]
 
 
 def contents(figure):

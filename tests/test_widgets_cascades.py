@@ -26,6 +26,8 @@ NAMES = ("middle", "draft", MAX_GRAM)
 PRICES = {"target": 1.0, "middle": 0.3, "draft": 0.2}
 START = CascadeSetting(NAMES, K)
 OURS = CascadeSetting(NAMES, ((2, 1, 4), (0, 1, 4), (0, 0, 4)), 3.0)
+FULL = replace(START, matrix=((1, 0, 0), (1, 0, 0), (0, 0, 0)))
+LENIENT = replace(START, lenience=7.0)
 ODD = replace(START, matrix=((7, 0, 0), (0, 0, 0), (0, 0, 0)))
 
 
@@ -46,13 +48,15 @@ def recording(name: str, seed: int, length: int = 60) -> Recording:
     return Recording(name, Sampler(0.0), text, models, copies)
 
 
-@pytest.fixture(scope="module")
-def replays() -> Replays:
+def made_replays() -> Replays:
     texts = {
         "one": [recording(name, seed) for seed, name in enumerate("abc")],
         "other": [recording(name, seed) for seed, name in enumerate("de", 9)],
     }
     return Replays(texts, {"the paper's": START})
+
+
+replays = pytest.fixture(made_replays, scope="module")
 
 
 class Evaluation:
@@ -128,10 +132,10 @@ def test_presets_turn_the_setting_or_the_prices(evaluate):
         ((), {"texts": ()}, "got 0 drafters and 0 texts"),
         (NAMES, {"prices": {"target": 1.0, "draft": 0.2}}, "middle has none"),
         (("draft", MAX_GRAM), {}, "are draft, Max-Gram, the setting has middle"),
-        (NAMES, {"start": replace(START, matrix=((1, 0, 0), (1, 0, 0), (0, 0, 0)))}, "triangular"),
-        (NAMES, {"start": replace(START, lenience=7.0)}, "lenience is one of .*, got 7.0"),
+        (NAMES, {"start": FULL}, r"upper triangular, got \(\(1, 0, 0\), \(1, 0"),
+        (NAMES, {"start": LENIENT}, "'lenience' must be at one of .*, got 7.0"),
         (NAMES, {"presets": {"half": {"draft": 0.1}}}, "for middle, draft, middle has none"),
-        (NAMES, {"presets": {"odd": ODD}}, r"row 0 is \(7, 0, 0\)"),
+        (NAMES, {"presets": {"odd": ODD}}, "'k00' must be at one of .*, got 7"),
     ],
 )
 def test_an_explorer_that_starts_nowhere_is_refused(evaluate, drafters, options, message):

@@ -110,7 +110,7 @@ def test_loops_are_told_apart_in_order(rates, drawn):
     "start, rows, message",
     [
         ({"speed": 1}, 9, "no knob 'speed', the knobs are draft, domain"),
-        ({"draft": "other"}, 9, "'draft' must start at one of .*, got 'other'"),
+        ({"draft": "other"}, 9, "'draft' must be at one of .*, got 'other'"),
         ({}, 0, "got 0 and 0 rows"),
     ],
 )

@@ -11,7 +11,7 @@ import plotly.graph_objects as go
 
 from specdec_lib.measure import acceptance
 from specdec_lib.show import figures
-from specdec_lib.show.widgets.knobs import Knob, check_box, choice, make_knobs, slider
+from specdec_lib.show.widgets.knobs import Knob, check_box, choice, slider
 from specdec_lib.show.widgets.panel import Panel, Shown, bullets
 
 EVERY, NOTHING = "all", "nothing"
@@ -49,10 +49,8 @@ def acceptance_explorer(
     Raises ValueError for a start that a knob does not offer, or an empty table.
     """
     if guesses.empty or rounds.empty:
-        raise ValueError(
-            f"acceptance is explored over guesses and rounds, got {len(guesses)} and {len(rounds)}"
-            " rows"
-        )
+        got = f"{len(guesses)} and {len(rounds)} rows"
+        raise ValueError(f"acceptance is explored over guesses and rounds, got {got}")
 
     def draw(by: str, per: str, line: str, least: int, bonus: bool, **slices: Any) -> Shown:
         chosen = pd.Series({name: at for name, at in slices.items() if at != EVERY}, dtype=object)
@@ -63,8 +61,8 @@ def acceptance_explorer(
             named = ", ".join(f"{name} {at}" for name, at in chosen.items())
             raise ValueError(f"there is no guess of {named}: choose others")
         keys = [] if line in (NOTHING, by) else [line]
-        rates = _rates(some, by, per, keys)
-        shown = _add_series(rates[rates.at_risk >= least], keys)
+        rates = _add_series(_rates(some, by, per, keys), keys)
+        shown = rates[rates.at_risk >= least]
         if shown.empty:
             most = rates.at_risk.max()
             raise ValueError(f"no rate rests on {least} at risk or more, the most is {most}")
@@ -79,21 +77,19 @@ def acceptance_explorer(
         pictures = _figure(shown, by, per), figures.yields(per_round, bonus=bonus)
         return Shown(pictures, bullets([*_glossary(some, turns), html.escape(words)]))
 
-    return Panel(make_knobs(_knobs(guesses, rounds), start), draw, heights=HEIGHTS)
+    return Panel(_knobs(guesses, rounds), draw, start=start, heights=HEIGHTS)
 
 
 def _knobs(guesses: pd.DataFrame, rounds: pd.DataFrame) -> dict[str, Knob]:
     """A knob per label in which the rounds differ, and what to draw."""
     slices = [name for name in SLICES if name in rounds and rounds[name].nunique() > 1]
-    found = {name: choice([EVERY, *dict.fromkeys(rounds[name])], EVERY) for name in slices}
     axes = [name for name in AXES if name in guesses and (name not in SLICES or name in slices)]
-    lines = [*slices, NOTHING]
     per = "per guess, or per node whose guesses were looked at: whether any of them was accepted"
     fewer = "rates that rest on fewer are not shown"
-    return found | {
-        "by": choice(axes, axes[0], "what lies along the axis"),
-        "per": choice(list(PER), "node", per),
-        "line": choice(lines, lines[0], "what has a line of its own"),
+    return {name: choice([EVERY, *dict.fromkeys(rounds[name])]) for name in slices} | {
+        "by": choice(axes, "what lies along the axis"),
+        "per": choice(list(PER), per),
+        "line": choice([*slices, NOTHING], "what has a line of its own"),
         "least": slider(LEASTS, 10, fewer, label="at risk, least"),
         "bonus": check_box(True, "count the bonus token"),
     }
@@ -106,23 +102,19 @@ def _rates(guesses: pd.DataFrame, by: str, per: str, keys: Sequence[str]) -> pd.
     rows = guesses.dropna(subset=[by])
     if rows.empty:
         raise ValueError(f"none of these guesses has a {by}: choose others")
-    if by in BINS:
-        edges = BINS[by]
+    if edges := BINS.get(by):
         at = np.digitize(rows[by].astype(float), edges[1:-1])
         names = [f"{low:g} to {high:g}" for low, high in pairwise(edges)]
         if by == "confidence":
             names = [round((low + high) / 2, 4) for low, high in pairwise(edges)]
-        rows = rows.assign(**{by: [names[one] for one in at]})
-        rows = rows.iloc[np.argsort(at, kind="stable")]
+        rows = rows.assign(**{by: [names[one] for one in at]}).iloc[np.argsort(at, kind="stable")]
     return acceptance.rates(rows, [*keys, by], per=per)
 
 
 def _add_series(table: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
     """The table with the name of each row's line."""
-    if not keys:
-        return table.assign(series="all of them")
-    label = "T = {:g}" if keys[0] == "temperature" else "{}"
-    return table.assign(series=table[keys[0]].map(label.format))
+    label = "T = {:g}" if keys == ["temperature"] else "{}"
+    return table.assign(series=table[keys[0]].map(label.format) if keys else "all of them")
 
 
 def _figure(table: pd.DataFrame, by: str, per: str) -> go.Figure:

@@ -1,28 +1,17 @@
-"""The explorer of a plan: acceptance and prices as knobs, the tree that pays best, the verdict."""
+"""The explorer of a plan: which tree pays best; and figures of best trees for plain sliders."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import pandas as pd
+import plotly.graph_objects as go
 
-from specdec_lib.core.tree import Shape
+from specdec_lib import theory
 from specdec_lib.show import figures
-from specdec_lib.show.widgets.explore_trees import distinct_budgets
-from specdec_lib.show.widgets.knobs import Knob, make_knobs, slider
-from specdec_lib.show.widgets.panel import Panel, Shown, bullets
-from specdec_lib.theory import (
-    Gain,
-    Margin,
-    Overhead,
-    PassTable,
-    Rates,
-    best_tree,
-    margin,
-    monotone,
-    plain_work,
-    tree_gains,
-    tree_work,
-)
+from specdec_lib.show.widgets.knobs import slider
+from specdec_lib.show.widgets.panel import Panel, Shown, bullets, counted
+from specdec_lib.theory import Gain, Margin, Overhead, PassTable, Rates, best_tree
 
 BUDGETS, DEPTHS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 24, 32), (1, 2, 3, 4, 6, 8)
 CONTEXT = 256  # tokens before the passes
@@ -30,6 +19,18 @@ SHARES = [step / 50 for step in range(1, 50)]  # what an acceptance rate may be
 COSTS = (0.001, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.5, 0.75, 1.0)
 FACTORS = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0)
 HEIGHTS = (300, 540)  # pixels
+FIRST = "how often the likeliest guess is accepted, where it is tried"
+OTHERS = "how often one of the other guesses is accepted, where the likeliest is not"
+COST = "seconds of a draft pass ÷ of a target pass, over one row"
+ROWS = "what rows beyond the first add to a target pass, times as measured; 0 as on a large GPU"
+HOST = "seconds of a round outside the models, times as measured"
+KNOBS = {
+    "first": slider(SHARES, 0.5, FIRST, label="first guess", digits=".3g", widen=True),
+    "others": slider(SHARES, 0.5, OTHERS, label="other guesses", digits=".3g", widen=True),
+    "cost": slider(COSTS, 0.1, COST, label="cost of a pass", digits=".3g", widen=True),
+    "rows": slider(FACTORS, 1.0, ROWS, label="cost of rows", digits=".3g"),
+    "host": slider(FACTORS, 1.0, HOST, label="host's seconds", digits=".3g"),
+}
 
 
 class Source(NamedTuple):
@@ -37,14 +38,6 @@ class Source(NamedTuple):
 
     rates: Sequence[float]
     passes: PassTable
-
-
-class _Prices(NamedTuple):
-    """Seconds of passes of "target" and "draft", and outside them of a tree's round and a plain."""
-
-    tables: Mapping[str, PassTable]
-    tree: Overhead
-    plain: Overhead
 
 
 def plan_explorer(
@@ -66,15 +59,21 @@ def plan_explorer(
         raise ValueError(f"a plan needs sources with rates above 0 of two ranks or more, got {got}")
     starts = {name: _start(one, target) for name, one in sources.items()}
     (_, *rest), passes = next(iter(sources.values()))
-    measured = next(iter(starts.values()))["cost"]
+    start = next(iter(starts.values()))
 
     def draw(first: float, others: float, cost: float, rows: float, host: float) -> Shown:
         left = (1 - first) * others / sum(rest)
-        rates = monotone([[first, *(left * rate for rate in rest)]])
-        tables = {"target": _with_rows(target, rows), "draft": passes.faster(measured / cost)}
-        return _draw(rates, _Prices(tables, _times(tree, host), _times(plain, host)))
+        rates = theory.monotone([[first, *(left * rate for rate in rest)]])
+        seconds = (
+            [one + rows * (more - one) for more in (one, *line)] for one, *line in target.seconds
+        )
+        tables = {
+            "target": replace(target, seconds=tuple(map(tuple, seconds))),
+            "draft": passes.faster(start["cost"] / cost),
+        }
+        return _draw(rates, tables, _times(tree, host), _times(plain, host))
 
-    return Panel(make_knobs(_knobs(starts)), draw, presets=starts, heights=HEIGHTS)
+    return Panel(KNOBS, draw, start=start, presets=starts, heights=HEIGHTS)
 
 
 def _start(source: Source, target: PassTable) -> dict[str, float]:
@@ -86,84 +85,39 @@ def _start(source: Source, target: PassTable) -> dict[str, float]:
     return {"first": round(likeliest, 2), "others": round(others, 2), "cost": cost}
 
 
-def _knobs(starts: Mapping[str, Mapping[str, float]]) -> dict[str, Knob]:
-    at, share = next(iter(starts.values())), {"digits": ".3g"}
-    offered = {
-        name: sorted({*values, *(start[name] for start in starts.values())})
-        for name, values in (("first", SHARES), ("others", SHARES), ("cost", COSTS))
-    }
-    likeliest = "how often the likeliest guess is accepted, where it is tried"
-    others = "how often one of the other guesses is accepted, where the likeliest is not"
-    price = "seconds of a draft pass ÷ of a target pass, over one row"
-    rows = "what rows beyond the first add to a target pass, times as measured; 0 as on a large GPU"
-    host = "seconds of a round outside the models, times as measured"
-    return {
-        "first": slider(offered["first"], at["first"], likeliest, label="first guess", **share),
-        "others": slider(offered["others"], at["others"], others, label="other guesses", **share),
-        "cost": slider(offered["cost"], at["cost"], price, label="cost of a pass", **share),
-        "rows": slider(FACTORS, 1.0, rows, label="cost of rows", **share),
-        "host": slider(FACTORS, 1.0, host, label="host's seconds", **share),
-    }
-
-
-def _with_rows(table: PassTable, times: float) -> PassTable:
-    """The same with what more rows add to a pass over one multiplied."""
-    seconds = tuple(
-        tuple(line[0] + times * (one - line[0]) for one in line) for line in table.seconds
-    )
-    return PassTable(table.rows, table.contexts, seconds)
-
-
 def _times(overhead: Overhead, factor: float) -> Overhead:
     return Overhead(factor * overhead.round, factor * overhead.guess, factor * overhead.draft_pass)
 
 
-def _draw(rates: Rates, prices: _Prices) -> Shown:
-    options = {"depths": DEPTHS, "overhead": prices.tree, "plain": prices.plain, "context": CONTEXT}
+def _draw(rates: Rates, tables: Mapping[str, PassTable], tree: Overhead, plain: Overhead) -> Shown:
+    """The best tree, speed-ups by budget, the verdict and what it hangs on."""
+    options = {"depths": DEPTHS, "overhead": tree, "plain": plain, "context": CONTEXT}
     trees, chains = (
-        pd.DataFrame(tree_gains(rates, prices.tables, **limits, **options))
-        for limits in (
-            {"budgets": BUDGETS, "widths": [len(rates[0])]},
-            {"budgets": [max(DEPTHS)], "widths": [1]},
-        )
+        pd.DataFrame(theory.tree_gains(rates, tables, budgets=budgets, widths=[width], **options))
+        for budgets, width in ((BUDGETS, len(rates[0])), ([max(DEPTHS)], 1))
     )
     best, chain = (Gain(*found.loc[found.speed_up.idxmax()]) for found in (trees, chains))
     shape = best_tree(rates, int(best.budget), int(best.depth))
-    name = "the best tree" if best.speed_up > 1 else "the best tree, which does not pay"
-    picture = figures.shapes(figures.slots({name: shape}, rates), title=_named(shape))
-    lines = figures.budget_speed_ups(distinct_budgets(trees))
-    return Shown((picture, lines), _words(rates, prices, shape, best, chain))
-
-
-def _named(shape: Shape) -> str:
     kind = "chain" if max(shape.ranks) == 0 else "tree"
-    return f"a {kind} of {_guesses(shape.guesses)}, {shape.depth} deep"
-
-
-def _guesses(count: float) -> str:
-    return "1 guess" if count == 1 else f"{count:.0f} guesses"
-
-
-def _words(rates: Rates, prices: _Prices, shape: Shape, best: Gain, chain: Gain) -> str:
-    """The verdict, the best chain beside it and what the gain hangs on, as HTML."""
-    work, plain = tree_work(shape, rates, context=CONTEXT), plain_work(context=CONTEXT)
-    taken = {"speculating": (work, prices.tree), "plain": (plain, prices.plain)}
-    ms = {
-        name: 1000 * its.seconds(prices.tables, overhead) / its.tokens
-        for name, (its, overhead) in taken.items()
-    }
-    hangs = margin(work, plain, prices.tables, prices.tree, prices.plain)
-    beside = f"{ms['speculating']:.1f} ms a token, plain decoding {ms['plain']:.1f}"
-    verdict = f"Speculate with {_named(shape)}: {best.speed_up:.2f} times plain decoding"
+    named = f"a {kind} of {counted(shape.guesses)}, {shape.depth} deep"
+    verdict = f"Speculate with {named}: {best.speed_up:.2f} times plain decoding"
+    name = "the best tree"
     if best.speed_up <= 1:
-        verdict = f"Do not speculate: {_named(shape)} would run at {best.speed_up:.2f} times"
+        verdict = f"Do not speculate: {named} would run at {best.speed_up:.2f} times"
+        name = "the best tree, which does not pay"
+    picture = figures.shapes(figures.slots({name: shape}, rates), title=named)
+    alone = theory.plain_work(context=CONTEXT)
+    ms = 1000 / alone.tokens_per_second(tables, plain)
+    work = theory.tree_work(shape, rates, context=CONTEXT)
+    hangs = theory.margin(work, alone, tables, tree, plain)
     lines = [
-        f"predicted: {beside}",
-        f"the best chain: {_guesses(chain.depth)}, {chain.speed_up:.2f} times plain decoding",
+        f"predicted: {ms / best.speed_up:.1f} ms a token, plain decoding {ms:.1f}",
+        f"the best chain: {counted(chain.depth)}, {chain.speed_up:.2f} times plain decoding",
         f"it emits {hangs.tokens:.2f} tokens per round and pays from {hangs.needed:.2f} on",
         _hanging(hangs),
     ]
-    return f"<p><b>{verdict}.</b></p>{bullets(lines)}"
+    pictures = picture, figures.budget_speed_ups(distinct_budgets(trees))
+    return Shown(pictures, f"<p><b>{verdict}.</b></p>{bullets(lines)}")
 
 
 def _hanging(hangs: Margin) -> str:
@@ -174,3 +128,42 @@ def _hanging(hangs: Margin) -> str:
         dearer = "even free draft passes would not make it pay"
     free = f"{hangs.free_drafts:.2f} times with free drafts, {hangs.free_rows:.2f} with free rows"
     return f"{dearer}; {free}"
+
+
+def best_shape(rates: Rates, *, budget: int, depth: int, width: int) -> go.Figure:
+    """The best tree of a budget under these rates, no deeper than `depth` and with at most `width`
+    children per node.
+    """
+    allowed = [list(vector)[:width] for vector in rates]
+    tree = best_tree(allowed, budget, depth)
+    title = f"{tree.guesses} guesses, {tree.depth} deep"
+    return figures.shapes(figures.slots({"best static": tree}, allowed), title=title)
+
+
+def distinct_budgets(gains: pd.DataFrame) -> pd.DataFrame:
+    """The rows of `theory.tree_gains` of one width, up to the budget that a depth can spend."""
+    return gains.drop(columns="width").drop_duplicates(["depth", "speed_up"])
+
+
+def faster_draft(
+    gains: Callable[[Mapping[str, PassTable], Overhead, Overhead], Sequence[Gain]],
+    tables: Mapping[str, PassTable],
+    overheads: tuple[Overhead, Overhead],
+    *,
+    draft: float,
+    host: float,
+    about: str = "",
+) -> go.Figure:
+    """Speed-up against the budget if the draft were `draft` times as fast as its table says, and
+    all code outside the models `host` times.
+
+    gains        from tables and the two overheads to gains, as of `theory.tree_gains`
+    overheads    of a tree's round and of a plain one, as measured
+    about        what it is predicted from, for the headline
+    """
+    faster = dict(tables) | {"draft": tables["draft"].faster(draft)}
+    hosts = (_times(one, 1 / host) for one in overheads)
+    found = distinct_budgets(pd.DataFrame(gains(faster, *hosts)))
+    changed = "" if draft == host == 1 else f"; draft {draft:g} × as fast, host {host:g} ×"
+    title = f"Which budget pays{about and f', {about}'}: predicted{changed}"
+    return figures.budget_speed_ups(found, title=title)

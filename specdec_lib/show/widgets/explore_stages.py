@@ -1,10 +1,7 @@
-"""The explorer of stages: chain or tree, with any scout or none, beside its draft without a scout
-and plain decoding.
-"""
+"""The explorer of stages: a draft with a scout, without it, and plain decoding."""
 
 import html
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import pandas as pd
@@ -14,14 +11,13 @@ from specdec_lib.core.decode import Generation
 from specdec_lib.core.protocols import Draft
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.staged import StagedTree
-from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
-from specdec_lib.measure.sweep import stacks
+from specdec_lib.drafts.trees.growing import ChainDraft
 from specdec_lib.measure.sweep.grid import Setting, generation_row
 from specdec_lib.measure.sweep.traffic import generation_bytes, model_shape
 from specdec_lib.show import figures
-from specdec_lib.show.widgets.knobs import choice, make_knobs, slider, text_knobs
-from specdec_lib.show.widgets.panel import Panel, Shown
-from specdec_lib.show.widgets.trying import DraftTrial
+from specdec_lib.show.widgets.knobs import choice, slider, text_knobs
+from specdec_lib.show.widgets.panel import Panel, Shown, Values
+from specdec_lib.show.widgets.trying import DraftTrial, TreeSize, guesser, offered_by
 from specdec_lib.theory import ModelShape
 from specdec_lib.workload import Ladder, Prompt
 
@@ -33,27 +29,24 @@ PRESETS = {
     "the paper's: tree, n-gram scout": dict(shape="tree", budget=16, scout=TABLE, scout_budget=8),
 }
 HEIGHT = 470  # pixels
-PLAIN, ONE, TWO = "plain decoding", "one stage", "two stages"
+PLAIN = "plain decoding"
 TOKENS, PASSES = "tokens per round", "draft passes per round"
 BYTES = "bytes per token ÷ plain decoding's"
+BELOW = "guesses of the scout below a node"
+SCOUT = "what guesses for the draft, in its own passes"
 
 
 def stage_explorer(
-    ladder: Ladder, prompts: Sequence[Prompt], *, start: Mapping[str, Any] | None = None
+    ladder: Ladder, prompts: Sequence[Prompt], *, start: Values | None = None
 ) -> Panel:
     """Knobs for a staged draft over `figures.stages`: counted passes, tokens and bytes of one text
-    under this setting, its one-stage draft and none.
-
-    start    where knobs start: shape, budget, depth, scout, scout_budget, temperature, top_k, seed,
-             prompt, text
+    under this setting, its one-stage draft and none; `start` says where some of its knobs start.
 
     Bytes are those of half-precision weights, caches and activations; n-grams are taken as free.
     Raises ValueError if there is no prompt, a model is of another kind than `model_shape` knows,
     or a knob starts where it cannot stand.
     """
-    trial = DraftTrial(ladder, prompts)
-    parts = {TABLE: ladder.katz, MODEL: ladder.middle}
-    scouts = [name for name in SCOUTS if parts.get(name, ladder) is not None]
+    trial, scouts = DraftTrial(ladder, prompts), offered_by(ladder, SCOUTS)
     shapes = {model.name: model_shape(model) for model in ladder.models}
 
     def draw(
@@ -61,24 +54,35 @@ def stage_explorer(
     ) -> Shown:
         model = "middle" if scout == MODEL else "draft"
         size = (shape, budget, depth, model)
-        drafts = {PLAIN: (), f"{ONE}: {model}": (*size, NO_SCOUT, 0)}
+        drafts = {PLAIN: (), f"one stage: {model}": (*size, NO_SCOUT, 0)}
         if scout != NO_SCOUT:
-            drafts[f"{TWO}: {model} ← {scout.partition(',')[0]}"] = (*size, scout, scout_budget)
+            name = f"two stages: {model} ← {scout.partition(',')[0]}"
+            drafts[name] = (*size, scout, scout_budget)
         played = {name: trial.generation(at, _draft, *draft) for name, draft in drafts.items()}
-        table = _counts(played, prompts[0], shapes)
-        return Shown((figures.stages(table),), _words(table, shape, budget))
+        counts = _counts(played, prompts[0], shapes)
+        lines = [
+            f"A {shape} of {budget}, one text of the target: its tokens are the same throughout."
+        ]
+        for name, row in counts.iterrows():
+            lines.append(
+                f"<b>{html.escape(name)}</b>: {row[TOKENS]:.2f} tokens and {row[PASSES]:.2f} draft"
+                f" passes per round, {row[BYTES]:.2f} of the bytes"
+            )
+        counts = counts.assign(levels=range(1, 1 + len(counts))).rename_axis("stack").reset_index()
+        table = counts.melt(["stack", "levels"], var_name="metric")
+        figure = figures.stages(table.assign(low=table.value, high=table.value))
+        return Shown((figure,), "<br>".join(lines))
 
-    first, below = TABLE if TABLE in scouts else COPIES, "guesses of the scout below a node"
     knobs = {
-        "shape": choice(("chain", "tree"), "tree", "of the draft's guesses"),
+        "shape": choice(("chain", "tree"), "of the draft's guesses", start="tree"),
         "budget": slider(range(1, 33), 16, "guesses, nodes without the root"),
         "depth": slider(range(1, 13), 8, "deepest guess of a tree, nodes"),
-        "scout": choice(scouts, first, "what guesses for the draft, in its own passes"),
-        "scout_budget": slider(range(1, 17), 8, below, label="scout budget"),
+        "scout": choice(scouts, SCOUT, start=scouts[1]),
+        "scout_budget": slider(range(1, 17), 8, BELOW, label="scout budget"),
     }
-    knobs |= text_knobs(list(trial.prompts), temperature=0.0)
+    knobs |= text_knobs(trial.prompts, temperature=0.0)
     presets = {name: one for name, one in PRESETS.items() if one["scout"] in scouts}
-    return Panel(make_knobs(knobs, start), draw, presets=presets, heights=(HEIGHT,))
+    return Panel(knobs, draw, start=start, presets=presets, heights=(HEIGHT,))
 
 
 def _draft(ladder: Ladder, sampler: Sampler, *setting: Hashable) -> Draft:
@@ -87,27 +91,22 @@ def _draft(ladder: Ladder, sampler: Sampler, *setting: Hashable) -> Draft:
     """
     if not setting:
         return NoDraft()
-    shape, budget, depth, model, scout, scout_budget = setting
-    guessing, match = getattr(ladder, model), ladder.match(model, sampler)
-    if shape == "tree":
-        one = TreeDraft(guessing, budget=budget, depth=depth, match=match)
-    else:
-        one = ChainDraft(guessing, budget, match=match)
+    shape, budget, depth, model, scout, most = setting
+    one = guesser(ladder, sampler, model, TreeSize(budget, depth))
+    if shape == "chain":
+        one = ChainDraft(one.model, budget, match=one.match)
     if scout == NO_SCOUT:
         return one
-    if scout == TABLE:
-        return StagedTree(one, stacks.scout(ladder, sampler, budget=scout_budget), guided=2)
-    if scout == COPIES:
-        return StagedTree(one, replace(ladder.max_gram, length=scout_budget), guided=1)
-    match = ladder.match("draft", sampler, obeyed="middle")
-    inner = TreeDraft(ladder.draft, budget=scout_budget, depth=min(depth, 6), match=match)
-    return StagedTree(one, inner, guided=1)
+    depths = {TABLE: 6, COPIES: most, MODEL: min(depth, 6)}
+    size = TreeSize(most, depths[scout])
+    below = guesser(ladder, sampler, scout.partition(",")[0], size, obeyed=model)
+    return StagedTree(one, below, guided=2 if scout == TABLE else 1)
 
 
 def _counts(
     generations: Mapping[str, Generation], prompt: Prompt, shapes: Mapping[str, ModelShape]
 ) -> pd.DataFrame:
-    """A row per setting and metric; plain decoding comes first."""
+    """A row of counts per setting; plain decoding comes first."""
     rows = pd.DataFrame(
         [generation_row(Setting(name, NoDraft()), prompt, one) for name, one in generations.items()]
     )
@@ -119,18 +118,4 @@ def _counts(
         "target passes per token": rows.rounds / rows.tokens,
         BYTES: moved / moved[0],
     }
-    table = pd.DataFrame({"stack": rows.draft, "levels": rows.index + 1} | values)
-    table = table.melt(["stack", "levels"], var_name="metric")
-    return table.assign(low=table.value, high=table.value)
-
-
-def _words(table: pd.DataFrame, shape: str, budget: int) -> str:
-    """A sentence per setting, as HTML."""
-    lines = [f"A {shape} of {budget}, one text of the target: its tokens are the same throughout."]
-    for name, own in table.groupby("stack", sort=False):
-        value = own.set_index("metric").value
-        lines.append(
-            f"<b>{html.escape(str(name))}</b>: {value[TOKENS]:.2f} tokens and {value[PASSES]:.2f}"
-            f" draft passes per round, {value[BYTES]:.2f} of the bytes"
-        )
-    return "<br>".join(lines)
+    return pd.DataFrame(values).set_index(rows.draft)

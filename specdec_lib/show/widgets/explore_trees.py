@@ -1,9 +1,7 @@
-"""The explorer of trees: which tree on which text, with its scores, its accepted path, its mask,
-and what it is expected, measured and predicted to bring; and figures that plain sliders draw.
-"""
+"""The explorer of trees: what a tree on a text is expected, measured and predicted to bring."""
 
 import html
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -16,10 +14,11 @@ from specdec_lib.core.decode import Generation, Round, rounds
 from specdec_lib.core.protocols import Draft
 from specdec_lib.measure.replay import work_of
 from specdec_lib.show import figures
-from specdec_lib.show.widgets.knobs import choice, make_knobs, slider, text_field, text_knobs
-from specdec_lib.show.widgets.panel import Panel, Shown
-from specdec_lib.show.widgets.trying import DraftTrial, PassTimes, TreeSize, guesser, guessers_of
-from specdec_lib.theory import Gain, Overhead, PassTable, Rates, Work, best_tree
+from specdec_lib.show.widgets import trying
+from specdec_lib.show.widgets.knobs import choice, slider, text_field, text_knobs
+from specdec_lib.show.widgets.panel import Panel, Shown, Values
+from specdec_lib.show.widgets.trying import DraftTrial, PassTimes, TreeSize
+from specdec_lib.theory import Work
 from specdec_lib.workload import Ladder, Prompt
 
 HEIGHTS = (430, 480)  # pixels
@@ -28,7 +27,7 @@ BY_BUDGET, BY_WIDTHS = "budget", "widths per depth"
 SHAPE = "the best guesses of a budget, or so many per node"
 PER_DEPTH = "children per node at depth 0, 1, …; used with 'widths per depth'"
 KNOBS = {
-    "shape": choice((BY_BUDGET, BY_WIDTHS), BY_BUDGET, SHAPE),
+    "shape": choice((BY_BUDGET, BY_WIDTHS), SHAPE),
     "budget": slider(range(1, 33), 16, "guesses in the tree, nodes without the root"),
     "depth": slider(range(1, 13), 6, "deepest guess, nodes"),
     "widths": text_field("4,2,1,1", PER_DEPTH, "4,2,1,1"),
@@ -43,38 +42,33 @@ PRESETS = {
 
 
 def tree_explorer(
-    ladder: Ladder, prompts: Sequence[Prompt], *, start: Mapping[str, Any] | None = None
+    ladder: Ladder, prompts: Sequence[Prompt], *, start: Values | None = None
 ) -> Panel:
     """Knobs for a tree and its text over `figures.tree` and `figures.mask`.
 
     ladder    on the fast runtime a change shows in a fraction of a second
-    start     where knobs start: shape, budget, depth, widths, draft, round, temperature, top_k,
-              seed, prompt, text
+    start     where some of its knobs start
     Raises ValueError if there is no prompt, or a knob starts where it cannot stand.
     """
     trial, times = DraftTrial(ladder, prompts), PassTimes.read(ladder)
-    drafts = guessers_of(ladder)
     which = "which round is drawn, from the end of the prompt on"
-    texts = {"draft": choice(drafts, drafts[0], "what guesses")}
-    texts["round"] = slider(range(1, 11), 1, which)
-    knobs = make_knobs(KNOBS | texts | text_knobs(list(trial.prompts), top_k=50), start)
+    knobs = KNOBS | {
+        "draft": choice(trying.offered_by(ladder, trying.GUESSERS), "what guesses"),
+        "round": slider(range(1, 11), 1, which),
+    }
+    look = {"start": start, "fit": _disable_unused, "presets": PRESETS, "heights": HEIGHTS}
+    return Panel(knobs | text_knobs(trial.prompts, top_k=50), partial(_draw, trial, times), **look)
 
-    def disable_unused(_: object = None) -> None:
-        by_widths = knobs["shape"].value == BY_WIDTHS
-        knobs["widths"].disabled = not by_widths
-        knobs["budget"].disabled = knobs["depth"].disabled = by_widths
 
-    disable_unused()
-    knobs["shape"].observe(disable_unused, names="value")
-    return Panel(knobs, partial(_draw, trial, times), presets=PRESETS, heights=HEIGHTS)
+def _disable_unused(made: Values) -> None:
+    for name, shape in {"widths": BY_WIDTHS, "budget": BY_BUDGET, "depth": BY_BUDGET}.items():
+        made[name].disabled = made["shape"].value != shape
 
 
 def _draw(trial: DraftTrial, times: PassTimes, **at: Any) -> Shown:
-    ladder, number = trial.ladder, at["round"]
-    size = TreeSize(at["budget"], at["depth"])
-    if at["shape"] == BY_WIDTHS:
-        size = TreeSize.of_widths(at["widths"])
-    generation = trial.generation(at, guesser, at["draft"], size)
+    ladder, number, by_widths = trial.ladder, at["round"], at["shape"] == BY_WIDTHS
+    size = trying.size_of_widths(at["widths"]) if by_widths else TreeSize(at["budget"], at["depth"])
+    generation = trial.generation(at, trying.guesser, at["draft"], size)
     if number > (count := len(generation.rounds)):
         raise ValueError(f"this text has {count} rounds, there is no round {number}")
     one = generation.rounds[number - 1]
@@ -83,8 +77,7 @@ def _draw(trial: DraftTrial, times: PassTimes, **at: Any) -> Shown:
     counts = f"{one.accepted} of {one.proposed} guesses accepted"
     title = f"round {number}: {counts}; on an edge, the score of its path"
     labels = [ladder.text(token) for token in one.tree.tokens]
-    pictures = draw_round(ladder, one, title), figures.mask(one.tree, labels=labels)
-    return Shown(pictures, words)
+    return Shown((draw_round(ladder, one, title), figures.mask(one.tree, labels=labels)), words)
 
 
 def _words(ladder: Ladder, generation: Generation, one: Round) -> str:
@@ -117,16 +110,14 @@ def _speed(times: PassTimes, work: Work, temperature: float, fitted: bool) -> st
     if alone is None:
         return f"No speed-up is predicted: no pass times of these models are stored for {name}."
     passes = f"by the stored pass times of {name}, fast runtime"
-    if not fitted:
-        return (
-            f"Predicted speed: <b>{alone:.2f} times</b> plain decoding, passes alone: the host's"
-            f" own time was not measured for such drafts; {passes}."
+    speed = times.speed_up(work, temperature, host=fitted)
+    how = f"passes alone: the host's own time was not measured for such drafts; {passes}."
+    if fitted:
+        how = (
+            f"{alone:.2f} if the host's own code took no time in either; {passes}, and its host's,"
         )
-    whole = times.speed_up(work, temperature, host=True)
-    return (
-        f"Predicted speed: <b>{whole:.2f} times</b> plain decoding, {alone:.2f} if the host's own"
-        f" code took no time in either; {passes}, and its host's, measured without top-k."
-    )
+        how += " measured without top-k."
+    return f"Predicted speed: <b>{speed:.2f} times</b> plain decoding, {how}"
 
 
 def one_round(
@@ -149,44 +140,3 @@ def draw_round(ladder: Ladder, played: Round, title: str) -> go.Figure:
     has_bonus = len(played.emitted) > played.accepted
     bonus = ladder.text(played.emitted[-1]) if has_bonus else None
     return figures.tree(played.tree, labels=labels, path=played.path, bonus=bonus, title=title)
-
-
-def best_shape(rates: Rates, *, budget: int, depth: int, width: int) -> go.Figure:
-    """The best tree of a budget under these rates, no deeper than `depth` and with at most `width`
-    children per node.
-    """
-    allowed = [list(vector)[:width] for vector in rates]
-    tree = best_tree(allowed, budget, depth)
-    title = f"{tree.guesses} guesses, {tree.depth} deep"
-    return figures.shapes(figures.slots({"best static": tree}, allowed), title=title)
-
-
-def distinct_budgets(gains: pd.DataFrame) -> pd.DataFrame:
-    """The rows of `theory.tree_gains` of one width, up to the budget that a depth can spend."""
-    return gains.drop(columns="width").drop_duplicates(["depth", "speed_up"])
-
-
-def faster_draft(
-    gains: Callable[[Mapping[str, PassTable], Overhead, Overhead], Sequence[Gain]],
-    tables: Mapping[str, PassTable],
-    overheads: tuple[Overhead, Overhead],
-    *,
-    draft: float,
-    host: float,
-    about: str = "",
-) -> go.Figure:
-    """Speed-up against the budget if the draft were `draft` times as fast as its table says, and
-    all code outside the models `host` times.
-
-    gains        from tables and the two overheads to gains, as of `theory.tree_gains`
-    overheads    of a tree's round and of a plain one, as measured
-    about        what it is predicted from, for the headline
-    """
-    faster = dict(tables) | {"draft": tables["draft"].faster(draft)}
-    hosts = [
-        Overhead(one.round / host, one.guess / host, one.draft_pass / host) for one in overheads
-    ]
-    found = distinct_budgets(pd.DataFrame(gains(faster, *hosts)))
-    changed = "" if draft == host == 1 else f"; draft {draft:g} × as fast, host {host:g} ×"
-    title = f"Which budget pays{about and f', {about}'}: predicted{changed}"
-    return figures.budget_speed_ups(found, title=title)

@@ -3,8 +3,8 @@
 import contextlib
 import html
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import ipywidgets
 import plotly.graph_objects as go
@@ -12,7 +12,14 @@ from plotly.basedatatypes import BasePlotlyType
 from traitlets import TraitError
 
 from specdec_lib.show import figures
-from specdec_lib.show.widgets.knobs import check_knobs, make_knobs, slider
+from specdec_lib.show.widgets.knobs import (
+    Knob,
+    Values,
+    check_knobs,
+    make_knobs,
+    push_button,
+    slider,
+)
 
 ROW = ipywidgets.Layout(flex_flow="row wrap", align_items="center")
 GRID = ipywidgets.Layout(
@@ -22,8 +29,7 @@ TEXT_COLOUR = "color:var(--jp-content-font-color1, inherit)"  # the page's own, 
 WORKING = f'<span style="{TEXT_COLOUR}">working …</span>'
 
 
-@dataclass(frozen=True)
-class Shown:
+class Shown(NamedTuple):
     """What an explorer shows: figures from top to bottom, and words above them, as HTML."""
 
     figures: tuple[go.Figure, ...]
@@ -36,37 +42,40 @@ class Panel(ipywidgets.VBox):
     knobs      by the name under which `draw` takes its value; buttons are no parameters
     draw       from values to what is shown, always as many figures; the message of its ValueError
                is shown, and the figures stay
+    start      where some knobs start instead of their own start
+    fit        adapts knobs to what others are at; called before each drawing, as a part of it
     presets    a button per name that turns some knobs at once
     heights    pixels kept for each figure, so that the page does not jump; without them a figure
                has its own height
 
     Where widgets cannot run the first figure stands as an image.
-    Raises ValueError for a preset of a knob that does not exist.
+    Raises ValueError for a knob that does not exist, or a value that it does not offer.
     """
 
     def __init__(
         self,
-        knobs: Mapping[str, ipywidgets.ValueWidget | ipywidgets.Button],
+        knobs: Mapping[str, Knob | ipywidgets.DOMWidget],
         draw: Callable[..., Shown],
         *,
-        presets: Mapping[str, Mapping[str, Any]] | None = None,
+        start: Values | None = None,
+        fit: Callable[[Mapping[str, Any]], None] = lambda _: None,
+        presets: Mapping[str, Values] | None = None,
         heights: Sequence[int] = (),
     ) -> None:
-        self.knobs = dict(knobs)
-        self._valued = {
-            name: one for name, one in self.knobs.items() if isinstance(one, ipywidgets.ValueWidget)
-        }
-        self._draw, self._turning = draw, False
-        for values in (presets or {}).values():
-            check_knobs(values, self._valued)
-        shown = draw(**self.values())
-        self._last = shown.figures
-        self.words = ipywidgets.HTML(status(shown.words))
+        self._draw, self._fit, turns = draw, fit, dict(presets or {})
+        self.knobs = make_knobs(knobs, start or {}, turns.values())
+        fit(self.knobs)
+        self._set(start or {})
+        shown, self._turning = draw(**self.values()), False
+        self.words, self._last = ipywidgets.HTML(status(shown.words)), shown.figures
         self.figures = tuple(map(go.FigureWidget, shown.figures))
-        for knob in self._valued.values():
-            knob.observe(self._redraw, names="value")
-        turns = {"reset": self.values()} | dict(presets or {})
-        self.buttons = {name: self._button(name, at) for name, at in turns.items()}
+        for name in self.values():
+            self.knobs[name].observe(self._redraw, names="value")
+        turns = {"reset": self.values()} | turns
+        self.buttons = {
+            name: push_button(name, partial(self.turn, **at), _listed(at))
+            for name, at in turns.items()
+        }
         grid = ipywidgets.GridBox(list(self.knobs.values()), layout=GRID)
         self.working = ipywidgets.HTML(layout=ipywidgets.Layout(width="7em"))
         row = ipywidgets.HBox([*self.buttons.values(), self.working], layout=ROW)
@@ -76,14 +85,13 @@ class Panel(ipywidgets.VBox):
 
     def values(self) -> dict[str, Any]:
         """The value of each knob, by name."""
-        return {name: knob.value for name, knob in self._valued.items()}
+        return {name: knob.value for name, knob in self.knobs.items() if hasattr(knob, "value")}
 
     def turn(self, **values: Any) -> None:
         """Turn several knobs and draw once.  Raises ValueError for a knob that does not exist, or a
         value that it does not have; all knobs then stay as they were.
         """
-        check_knobs(values, self._valued)
-        before, self._turning = self.values(), True
+        check_knobs(values, before := self.values())
         try:
             self._set(values)
         except ValueError:
@@ -93,35 +101,33 @@ class Panel(ipywidgets.VBox):
             self._turning = False
             self._redraw()
 
-    def _set(self, values: Mapping[str, Any]) -> None:
+    def _set(self, values: Values) -> None:
         """Turn knobs twice, because the range of one may depend on another."""
-        for name, value in [*values.items()] * 2:
-            with contextlib.suppress(TraitError):
-                self._valued[name].value = value
+        self._turning = True
+        for _ in range(2):
+            for name, value in values.items():
+                with contextlib.suppress(TraitError):
+                    self.knobs[name].value = value
+            with contextlib.suppress(ValueError):  # drawing says why
+                self._fit(self.knobs)
         for name, value in values.items():
-            if (at := self._valued[name].value) != value:
+            if (at := self.knobs[name].value) != value:
                 raise ValueError(
                     f"the knob {name!r} cannot be turned to {value!r}: it stops at {at!r}"
                 )
 
-    def _button(self, name: str, values: Mapping[str, Any]) -> ipywidgets.Button:
-        tooltip = ", ".join(f"{knob} {value}" for knob, value in values.items())
-        look = {"layout": ipywidgets.Layout(width="auto"), "tooltip": tooltip}
-        button = ipywidgets.Button(description=name, **look)
-        button.on_click(lambda _: self.turn(**values))
-        return button
-
     def _redraw(self, _: object = None) -> None:
         if self._turning:
             return
-        self.working.value = WORKING  # on the page at once, while the kernel works
+        self.working.value, self._turning = WORKING, True  # on the page while the kernel works
         try:
+            self._fit(self.knobs)
             shown = self._draw(**self.values())
         except ValueError as problem:
             self.words.value = refusal_html(problem)
             return
         finally:
-            self.working.value = ""
+            self.working.value, self._turning = "", False
         self.words.value, self._last = status(shown.words), shown.figures
         for surface, figure in zip(self.figures, shown.figures, strict=True):
             replace_figure(surface, figure)
@@ -129,18 +135,14 @@ class Panel(ipywidgets.VBox):
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
         """The widget, and for pages without widgets the first figure and the knobs' values."""
         bundle = super()._repr_mimebundle_(**kwargs)
-        values = ", ".join(f"{name} {value}" for name, value in self.values().items())
-        text = f"explorer at {values} (its knobs need a running notebook)"
+        text = f"explorer at {_listed(self.values())} (its knobs need a running notebook)"
         for surface in self.figures:
             send(surface)
         return bundle | {"text/plain": text} | figures.still(self._last[0])
 
 
 def sliders(
-    draw: Callable[..., go.Figure],
-    choices: Mapping[str, Sequence[Any]],
-    *,
-    start: Mapping[str, Any],
+    draw: Callable[..., go.Figure], choices: Mapping[str, Sequence[Any]], *, start: Values
 ) -> Panel:
     """A slider per parameter of `draw`, and its figure below.
 
@@ -148,7 +150,7 @@ def sliders(
     start      where each slider stands at first, one of its choices
     """
     knobs = {name: slider(values, None) for name, values in choices.items()}
-    return Panel(make_knobs(knobs, start), lambda **values: Shown((draw(**values),)))
+    return Panel(knobs, lambda **values: Shown((draw(**values),)), start=start)
 
 
 def status(words: str) -> str:
@@ -161,6 +163,11 @@ def refusal_html(problem: ValueError) -> str:
     """Why there is nothing new to show, as HTML."""
     style = f'role="alert" style="white-space:pre-wrap;{TEXT_COLOUR}"'
     return f"<pre {style}>{html.escape(str(problem))}</pre>"
+
+
+def counted(guesses: float) -> str:
+    """So many guesses, in words."""
+    return "1 guess" if guesses == 1 else f"{guesses:.0f} guesses"
 
 
 def bullets(lines: Sequence[str]) -> str:
@@ -204,6 +211,10 @@ def frame(surface: go.FigureWidget, height: int | None) -> ipywidgets.Box:
 
     box.observe(fill, names="_view_count")
     return box
+
+
+def _listed(values: Values) -> str:
+    return ", ".join(f"{name} {value}" for name, value in values.items())
 
 
 def _extends(before: Sequence[BasePlotlyType], after: Sequence[BasePlotlyType]) -> bool:

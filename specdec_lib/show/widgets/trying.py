@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from itertools import accumulate
 from operator import mul
-from typing import Any
+from statistics import mean
+from typing import Any, NamedTuple
 
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.context import Context
@@ -26,52 +27,55 @@ NEW_TOKENS = 16  # of a text whose rounds are counted, at most
 MOST_GUESSES = 64  # that are drawn
 WIDTHS = "widths are whole numbers of at least 1, one per depth, such as 4,2,1,1; got"
 GUESSERS = ("draft", "middle", "n-gram", "Max-Gram", "draft and Max-Gram")
+NEEDS = {"middle": "middle", "n-gram": "katz", "draft, for the middle model": "middle"}
 
 
-@dataclass(frozen=True)
-class TreeSize:
+class TreeSize(NamedTuple):
     """How large a tree is: a budget and a depth, or the children per node at each depth."""
 
     budget: int
     depth: int
     widths: tuple[int, ...] = ()
 
-    @classmethod
-    def of_widths(cls, text: str) -> "TreeSize":
-        """The size of a tree with the widths in a text such as "4,2,1,1".  Raises ValueError for
-        other text, or more than MOST_GUESSES guesses.
-        """
-        words = text.replace(",", " ").split()
-        if not words or not all(word.isdecimal() and int(word) for word in words):
-            raise ValueError(f"{WIDTHS} {text!r}")
-        widths = tuple(map(int, words))
-        if (guesses := sum(accumulate(widths, mul))) > MOST_GUESSES:
-            raise ValueError(
-                f"widths {widths} make {guesses} guesses; at most {MOST_GUESSES} are drawn"
-            )
-        return cls(guesses, len(widths), widths)
+
+def size_of_widths(text: str) -> TreeSize:
+    """The size of a tree with the widths in a text such as "4,2,1,1".  Raises ValueError for other
+    text, or more than MOST_GUESSES guesses.
+    """
+    words = text.replace(",", " ").split()
+    if not words or not all(word.isdecimal() and int(word) for word in words):
+        raise ValueError(f"{WIDTHS} {text!r}")
+    widths = tuple(map(int, words))
+    if (guesses := sum(accumulate(widths, mul))) > MOST_GUESSES:
+        raise ValueError(
+            f"widths {widths} make {guesses} guesses; at most {MOST_GUESSES} are drawn"
+        )
+    return TreeSize(guesses, len(widths), widths)
 
 
-def guesser(ladder: Ladder, sampler: Sampler, name: str, size: TreeSize) -> Draft:
+def guesser(
+    ladder: Ladder, sampler: Sampler, name: str, size: TreeSize, obeyed: str = "target"
+) -> Draft:
     """One of GUESSERS: a tree of a model or of the n-gram table, or a copied chain as deep as the
     tree would be, or the draft's tree merged with such a chain.
     """
-    length, limits = min(size.budget, size.depth), {"budget": size.budget, "depth": size.depth}
+    budget, depth, widths = size
     if name == "n-gram":
-        table = stacks.scout(ladder, sampler, obeyed="target", **limits)
-        return replace(table, budget=None, widths=size.widths) if size.widths else table
+        table = stacks.scout(ladder, sampler, obeyed=obeyed, budget=budget, depth=depth)
+        return replace(table, budget=None, widths=widths) if widths else table
     if name == "Max-Gram":
-        return replace(ladder.max_gram, length=length)
+        return replace(ladder.max_gram, length=min(budget, depth))
     if name in ("draft", "middle"):
-        limits = {"widths": size.widths} if size.widths else limits
-        return TreeDraft(getattr(ladder, name), match=ladder.match(name, sampler), **limits)
-    return MergedDraft((guesser(ladder, sampler, "draft", size), MaxGram(None, length)))
+        limits = {"widths": widths} if widths else {"budget": budget, "depth": depth}
+        match = ladder.match(name, sampler, obeyed=obeyed)
+        return TreeDraft(getattr(ladder, name), match=match, **limits)
+    copied = MaxGram(None, min(budget, depth))
+    return MergedDraft((guesser(ladder, sampler, "draft", size), copied))
 
 
-def guessers_of(ladder: Ladder) -> list[str]:
-    """The guessers for which the ladder has the parts."""
-    parts = {"middle": ladder.middle, "n-gram": ladder.katz}
-    return [name for name in GUESSERS if parts.get(name, ladder) is not None]
+def offered_by(ladder: Ladder, names: Sequence[str]) -> list[str]:
+    """The guessers or scouts for which the ladder has the parts."""
+    return [name for name in names if getattr(ladder, NEEDS.get(name, "draft")) is not None]
 
 
 class DraftTrial:
@@ -88,26 +92,22 @@ class DraftTrial:
         self._encode, self._own_text = remember(ladder.encode), remember(write)
         self._remembered = remember(self._follow)
 
-    def context(self, at: Mapping[str, Any]) -> Context:
-        """The prompt that the knobs are at, or one's own text where it is not empty.  Raises
-        ValueError if there is no room for a new token after it.
+    def read(self, at: Mapping[str, Any]) -> tuple[Context, Chance]:
+        """The text and the noise that the knobs are at: one's own text where it is not empty, or a
+        prompt with the noise of a sweep; greedily, top-k leaves all as it is.  Raises ValueError if
+        there is no room for new tokens.
         """
-        tokens = self._encode(self._prompt(at) or at["text"])
+        prompt, seed, temperature = self.prompts[at["prompt"]], at["seed"], at["temperature"]
+        own = bool(at["text"].strip())
+        tokens = self._encode(at["text"] if own else prompt)
         most = self.ladder.target.max_positions - NEW_TOKENS
         if not 0 < len(tokens) <= most:
             raise ValueError(
                 f"a text of 1 to {most} tokens leaves room for {NEW_TOKENS} more, got {len(tokens)}"
                 " tokens"
             )
-        return Context.of(tokens)
-
-    def chance(self, at: Mapping[str, Any]) -> Chance:
-        """The noise that the knobs are at, that of a sweep for a prompt; greedily, top-k leaves all
-        as it is.
-        """
-        prompt, seed, temperature = self._prompt(at), at["seed"], at["temperature"]
         sampler = Sampler(temperature, top_k=at.get("top_k") if temperature else None)
-        return Chance(seeds([prompt], seed)[0] if prompt else seed, sampler)
+        return Context.of(tokens), Chance(seed if own else seeds([prompt], seed)[0], sampler)
 
     def generation(
         self, at: Mapping[str, Any], make: Callable[..., Draft], *setting: Hashable
@@ -116,10 +116,7 @@ class DraftTrial:
 
         make    the draft of a ladder, a sampler and a setting
         """
-        return self._remembered(self.context(at), self.chance(at), make, *setting)
-
-    def _prompt(self, at: Mapping[str, Any]) -> Prompt | None:
-        return None if at["text"].strip() else self.prompts[at["prompt"]]
+        return self._remembered(*self.read(at), make, *setting)
 
     def _follow(
         self, context: Context, chance: Chance, make: Callable[..., Draft], *setting: Hashable
@@ -131,11 +128,8 @@ class DraftTrial:
 
 @dataclass(frozen=True)
 class PassTimes:
-    """Measured seconds of a machine: of the models' passes, and of the host around them.
-
-    machine      its name
-    tables       per model
-    overheads    the host's seconds, by temperature and kind of draft
+    """Measured seconds of a machine by its name: of the models' passes, and of the host around
+    them, by temperature and kind of draft.
     """
 
     machine: str
@@ -149,18 +143,19 @@ class PassTimes:
         nothing is stored.
         """
         found = latency.stored_tables("")
-        speeds, curves = found["speeds"].query("runtime == 'fast'"), found["latency"]
-        columns = ["round_overhead", "guess_overhead", "pass_overhead"]
-        first = speeds.groupby(["temperature", "kind"])[columns].first()
-        overheads = {row[0]: Overhead(*map(float, row[1:])) for row in first.itertuples()}
-        card = json.loads((DATA / "ladder" / "card.json").read_text(encoding="utf-8"))
-        timed, own = (
+        speeds = found["speeds"].query("runtime == 'fast'").groupby(["temperature", "kind"])
+        rows = speeds[["round_overhead", "guess_overhead", "pass_overhead"]].first().itertuples()
+        timed = json.loads((DATA / "ladder" / "card.json").read_text(encoding="utf-8"))
+        sizes = [
             {name: one["parameters"] for name, one in card["models"].items()}
-            for card in (card, ladder.card)
+            for card in (timed, ladder.card)
+        ]
+        tables = latency.pass_tables(found["latency"], "fast")
+        return cls(
+            str(found["latency"].machine.iloc[0]),
+            {name: one for name, one in tables.items() if len({s.get(name) for s in sizes}) == 1},
+            {row[0]: Overhead(*map(float, row[1:])) for row in rows},
         )
-        tables = latency.pass_tables(curves, "fast")
-        kept = {name: one for name, one in tables.items() if own.get(name) == timed.get(name)}
-        return cls(str(curves.machine.iloc[0]), kept, overheads)
 
     def speed_up(self, work: Work, temperature: float, *, host: bool) -> float | None:
         """Plain decoding's seconds per token ÷ this draft's; None where a model that ran was not
@@ -174,7 +169,7 @@ class PassTimes:
         if host:
             nearest = min((one for one, _ in self.overheads), key=lambda t: abs(t - temperature))
             ours, alone = (self.overheads[nearest, kind] for kind in ("tree", "autoregressive"))
-        contexts = [context for _, _, context in work.passes]
-        plain = plain_work(context=round(sum(contexts) / len(contexts)), target=work.target)
+        context = round(mean(context for _, _, context in work.passes))
         speed = work.tokens_per_second(self.tables, ours)
+        plain = plain_work(context=context, target=work.target)
         return speed / plain.tokens_per_second(self.tables, alone)
