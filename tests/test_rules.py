@@ -6,7 +6,7 @@ import pytest
 import torch
 from fakes import PROMPT, deviation, distance, one_round_distribution, table_model
 from test_lossless_bugs import DISTINCT, DRAFTS, IID, PAIR, TOP
-from test_verify import KINDS, PAIRS, T1, TOKENS_PER_ROUND, expected_tokens
+from test_verify import KINDS, PAIRS, T1, expected_tokens
 
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.protocols import Verdict
@@ -130,27 +130,6 @@ def test_enumeration_catches_a_changed_step(rule, place, name, bug, draft, monke
 def test_enumeration_catches_a_draw_per_twin(unchecked):
     assert deviation(TARGET, IID, T1, draw_once, length=2) < 1e-12
     assert deviation(TARGET, IID, T1, drawing_twice, length=2) > 1e-3
-
-
-TRAVERSED = {
-    ("iid", (1, 1)): (2.25, 2.03),
-    ("iid", (1, 1, 1)): (2.72, 2.346),
-    ("iid", (2, 1)): (2.352, 2.222),
-    ("distinct", (2, 1)): (2.434571, 2.301429),
-    ("iid", (2, 2)): (2.4456, None),
-    ("distinct", (2, 2)): (2.558073, None),
-}
-
-
-@pytest.mark.parametrize("kind,widths", TRAVERSED)
-def test_traverse_yields_the_golden_tokens_and_more_than_reject(kind, widths, unchecked):
-    """Those of `reject` are found by enumeration in test_verify.py."""
-    draft_of = functools.partial(TreeDraft, widths=widths, siblings=kind)
-    goldens = TRAVERSED[kind, widths], TOKENS_PER_ROUND[kind, widths]
-    for pair, golden, rejecting in zip(("three", "four"), *goldens, strict=True):
-        if golden is not None:
-            assert expected_tokens(pair, draft_of, traverse) == pytest.approx(golden, abs=1e-6)
-            assert golden > rejecting + 0.01
 
 
 @pytest.mark.parametrize("width", [1, 2, 3])
