@@ -5,8 +5,10 @@ import itertools
 import random
 import zlib
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
+import pytest
 import torch
 from scipy import stats
 
@@ -186,6 +188,19 @@ def pairs_p_value(chance_class, draft, wanted, *, length=20, samples=SAMPLES) ->
     expected = [samples * wanted[one] * wanted[two] for one, two in cells]
     found = [counts[cell] for cell in cells]
     return stats.power_divergence(found, expected, lambda_="log-likelihood").pvalue
+
+
+def refusals(*cases: tuple[Callable[[], object], str]) -> Callable:
+    """A test that each call raises a ValueError of one line in which the pattern is found."""
+
+    @pytest.mark.usefixtures("unchecked")
+    @pytest.mark.parametrize("call, said", cases, ids=[said for _, said in cases])
+    def test(call: Callable[[], object], said: str) -> None:
+        with pytest.raises(ValueError, match=said) as refused:
+            call()
+        assert "\n" not in str(refused.value)
+
+    return test
 
 
 def break_once(cached, cases, part, name: str, *, call: int, tolerance: float) -> None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 import torch
-from fakes import fixed_model, table_model
+from fakes import fixed_model, refusals, table_model
 
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.decode import decode
@@ -279,7 +279,8 @@ def test_tuning_passes_over_texts_that_loop() -> None:
     assert {count for _, _, count, _ in log} == {12, 30}
 
 
-@pytest.mark.parametrize("contenders, texts", [([], []), ([], [text()]), ([fake("x", 1.0)], [])])
-def test_tuning_says_what_it_lacks(contenders: list, texts: list) -> None:
-    with pytest.raises(ValueError, match=f"got {len(contenders)} and {len(texts)}"):
-        tune_contenders(contenders, texts, fixed_model([0.0]), stages=(1,))
+test_tuning_says_what_it_lacks = refusals(
+    (lambda: tune_contenders([], [], fixed_model([0.0]), stages=(1,)), "got 0 and 0"),
+    (lambda: tune_contenders([], [text()], fixed_model([0.0]), stages=(1,)), "got 0 and 1"),
+    (lambda: tune_contenders([fake("x", 1.0)], [], fixed_model([0.0]), stages=(1,)), "got 1 and 0"),
+)

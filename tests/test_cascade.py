@@ -4,7 +4,7 @@ import itertools
 import math
 
 import pytest
-from fakes import HERE, PROMPT, Says, fixed_model, table_model
+from fakes import HERE, PROMPT, Says, fixed_model, refusals, table_model
 
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.context import Context
@@ -134,17 +134,14 @@ def test_a_full_context_ends_the_cascade_quietly():
         assert max(reviewed, default=0) <= 4 and bool(reviewed) == (length <= 4)
 
 
-def test_an_empty_or_uneven_relay_is_refused(unchecked):
-    for parts, lengths, complaint in (
-        ((), (), r"proposes nothing: lengths \(\)"),
-        ((NoDraft(),), (1, 2), r"as many lengths, each 0 or more, got \(1, 2\)"),
-        ((NoDraft(),), (1.5,), "a sequence of whole numbers, got"),
-        ((NoDraft(),), (0,), r"proposes nothing: lengths \(0,\)"),
-    ):
-        with pytest.raises(ValueError, match=complaint):
-            Relay(parts, lengths)
-    with pytest.raises(ValueError, match=r"width of Reviewed must be a whole number .*, got 1\.5"):
-        Reviewed(likely(1, 0.7, "big"), NoDraft(), width=1.5)
+BIG = likely(1, 0.7, "big")
+test_an_empty_or_uneven_relay_and_a_broken_width_are_refused = refusals(
+    (lambda: Relay((), ()), r"proposes nothing: lengths \(\)"),
+    (lambda: Relay((NoDraft(),), (1, 2)), r"as many lengths, each 0 or more, got \(1, 2\)"),
+    (lambda: Relay((NoDraft(),), (1.5,)), "a sequence of whole numbers, got"),
+    (lambda: Relay((NoDraft(),), (0,)), r"proposes nothing: lengths \(0,\)"),
+    (lambda: Reviewed(BIG, NoDraft(), width=1.5), "width of Reviewed must be .*, got 1.5"),
+)
 
 
 def test_lenience_under_a_ratio_rule_refuses_a_branching_tree():

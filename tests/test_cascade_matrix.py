@@ -1,7 +1,7 @@
 """The K matrix: read and written in both conventions, what it nests, and which ones are refused."""
 
 import pytest
-from fakes import HERE, table_model
+from fakes import HERE, refusals, table_model
 
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.drafts.cascade import Relay, Reviewed, converted, from_matrix
@@ -78,19 +78,16 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize("matrix, options, complaint", BAD)
-def test_bad_matrices_and_values_are_refused(matrix, options, complaint, unchecked):
-    with pytest.raises(ValueError, match=complaint):
-        from_matrix(drafters(4, 4), matrix, **options)
-
-
-def test_drafters_of_other_vocabularies_and_wrong_parts_are_refused():
-    big, small, copies = drafters(4, 5)
-    with pytest.raises(ValueError, match=r"share one vocabulary, got .*d0 with 4 tokens"):
-        from_matrix((big, small, copies), PAPER)
-    with pytest.raises(ValueError, match="share one vocabulary"):
-        Relay((ChainDraft(big), ChainDraft(table_model(5, 1, name=big.name))), (1, 1))
-    with pytest.raises(ValueError, match="call the model 'bigram' otherwise"):
-        Reviewed(big, ChainDraft(table_model(4, 2, name="bigram")))
-    with pytest.raises(ValueError, match=r"only the last drafter .* got MaxGram before it"):
-        from_matrix((big, copies, big), PAPER)
+FOUR, FIVE, COPIES = drafters(4, 5)
+BIGRAM = table_model(4, 2, name="bigram")
+OTHER = ChainDraft(table_model(5, 1, name=FOUR.name))
+test_bad_matrices_values_and_drafters_are_refused = refusals(
+    *(
+        (lambda given=given, more=more: from_matrix(drafters(4, 4), given, **more), said)
+        for given, more, said in BAD
+    ),
+    (lambda: from_matrix((FOUR, FIVE, COPIES), PAPER), "one vocabulary, got .*d0 with 4 tokens"),
+    (lambda: Relay((ChainDraft(FOUR), OTHER), (1, 1)), "share one vocabulary"),
+    (lambda: Reviewed(FOUR, ChainDraft(BIGRAM)), "call the model 'bigram' otherwise"),
+    (lambda: from_matrix((FOUR, COPIES, FOUR), PAPER), "the last drafter .* got MaxGram before it"),
+)

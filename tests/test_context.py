@@ -1,6 +1,6 @@
 """A context knows what was given and refuses what is no context."""
 
-import pytest
+from fakes import refusals
 
 from specdec_lib.core.context import Context
 
@@ -13,10 +13,9 @@ def test_a_longer_context_is_what_it_would_be_if_made_at_once():
     assert (longer.prompt, longer.generated, len(longer)) == ((1,), (2, 4, 5, 6), 5)
 
 
-@pytest.mark.parametrize(
-    "tokens,prompt_tokens,message",
-    [((), 0, "prompt is empty"), ((1,), 0, "1…1"), ((1,), 2, "1…1"), ((-1,), 1, "from 0 on")],
+test_what_is_no_context_is_refused = refusals(
+    (lambda: Context((), 0), "prompt is empty"),
+    (lambda: Context((1,), 0), "1…1, got 0"),
+    (lambda: Context((1,), 2), "1…1, got 2"),
+    (lambda: Context((-1,), 1), "from 0 on"),
 )
-def test_what_is_no_context_is_refused(tokens, prompt_tokens, message):
-    with pytest.raises(ValueError, match=message):
-        Context(tokens, prompt_tokens)

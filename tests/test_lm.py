@@ -5,7 +5,7 @@ import random
 import pytest
 import torch
 import transformers as hub
-from fakes import break_once, random_tree
+from fakes import break_once, random_tree, refusals
 
 from specdec_lib.core.context import Context
 from specdec_lib.core.tree import TokenTree
@@ -158,19 +158,6 @@ def test_a_pass_that_was_interrupted_leaves_no_trace(where):
     break_once(cached, cases, part, where, call=2, tolerance=1e-12)
 
 
-@pytest.mark.parametrize(
-    "context,tree,message",
-    [
-        (Context.of([1, 2]), TokenTree(1, (1,)), "rooted at its context's last token"),
-        (Context.of([1, 99]), TokenTree(1, (99,)), "below the vocabulary's size 17, got 99"),
-        (Context.of([1] * 65), TokenTree(64, (1,)), "below the context length 64, got 64"),
-    ],
-)
-def test_what_does_not_fit_is_refused(context, tree, message):
-    with pytest.raises(ValueError, match=message):
-        CachedModel(network("gpt2"), "target").score(context, tree)
-
-
 NEO = {"hidden_size": 32, "num_layers": 2, "num_heads": 4, "window_size": 4}
 NEO |= {"attention_types": [[["global", "local"], 1]]}
 BART = {"d_model": 32, "decoder_layers": 1, "decoder_attention_heads": 2, "decoder_ffn_dim": 32}
@@ -185,8 +172,19 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("reason", REFUSED)
-def test_a_model_that_a_tree_mask_would_be_wrong_for_is_refused(reason):
+def scored(tokens, tree) -> torch.Tensor:
+    return CachedModel(network("gpt2"), "target").score(Context.of(tokens), tree)
+
+
+def unfit(reason) -> CachedModel:
     made, sizes = REFUSED[reason]
-    with pytest.raises(ValueError, match=f"full causal attention and explicit positions.*{reason}"):
-        CachedModel(made(made.config_class(**({"vocab_size": 17} | sizes))), "target")
+    return CachedModel(made(made.config_class(**({"vocab_size": 17} | sizes))), "target")
+
+
+CAUSAL = "full causal attention and explicit positions.*"
+test_what_does_not_fit_and_models_that_a_tree_mask_would_be_wrong_for_are_refused = refusals(
+    (lambda: scored([1, 2], TokenTree(1, (1,))), "rooted at its context's last token"),
+    (lambda: scored([1, 99], TokenTree(1, (99,))), "below the vocabulary's size 17, got 99"),
+    (lambda: scored([1] * 65, TokenTree(64, (1,))), "below the context length 64, got 64"),
+    *((lambda reason=reason: unfit(reason), CAUSAL + reason) for reason in REFUSED),
+)

@@ -6,6 +6,7 @@ from random import Random
 
 import numpy as np
 import pytest
+from fakes import refusals
 
 from specdec_lib.core.chance import Chance
 from specdec_lib.core.context import Context
@@ -14,12 +15,11 @@ from specdec_lib.drafts.max_gram import ORIGINS, MaxGram
 PROMPT, GENERATION, FILLED = ORIGINS
 
 
-def test_max_gram_refuses_what_is_no_table_or_one_of_another_vocabulary():
-    for table in ([0.5], [1], [-2], [[0]]):
-        with pytest.raises(ValueError, match="got"):
-            MaxGram(np.array(table))
-    with pytest.raises(ValueError, match=r"3 entries, one per .* none for token 7"):
-        MaxGram(np.array([1, 2, -1])).propose(Context.of([7]), Chance(0))
+SEVEN, SHORT = Context.of([7]), MaxGram(np.array([1, 2, -1]))
+test_what_is_no_table_or_one_of_another_vocabulary_is_refused = refusals(
+    *((lambda one=one: MaxGram(np.array(one)), "got") for one in ([0.5], [1], [-2], [[0]])),
+    (lambda: SHORT.propose(SEVEN, Chance(0)), "3 entries, one per .* none for token 7"),
+)
 
 
 TEXTS, CHUNKS = 10_000, 10

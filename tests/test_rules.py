@@ -4,7 +4,7 @@ import functools
 
 import pytest
 import torch
-from fakes import PROMPT, deviation, distance, one_round_distribution, table_model
+from fakes import PROMPT, deviation, distance, one_round_distribution, refusals, table_model
 from test_lossless_bugs import DISTINCT, DRAFTS, IID, PAIR, TOP
 from test_verify import KINDS, PAIRS, T1, expected_tokens
 
@@ -149,14 +149,13 @@ def test_acceptance_of_independent_siblings(pair, chosen, width, unchecked):
         assert found == pytest.approx(slack * rate, abs=1e-8)
 
 
-@pytest.mark.parametrize("draft", [DISTINCT, TOP])
-def test_k_seq_refuses_siblings_of_several_distributions(draft):
-    with pytest.raises(ValueError, match='use siblings="iid"'):
-        deviation(TARGET, draft, T1, k_seq, length=2)
-
-
-@pytest.mark.parametrize("rule", [*RULES.values(), look_up, reject])
-def test_a_missing_target_row_is_refused(rule):
-    tree = TokenTree(0, (0,)).grown([1], [0], source="draft", scores=[1.0])
-    with pytest.raises(ValueError, match="2 nodes need as many target rows, got 1"):
-        rule(tree, torch.zeros(1, 2), Chance(0))
+ONE = TokenTree(0, (0,)).grown([1], [0], source="draft", scores=[1.0])
+SHORT = "2 nodes need as many target rows, got 1"
+test_siblings_of_several_distributions_and_a_missing_target_row_are_refused = refusals(
+    (lambda: deviation(TARGET, DISTINCT, T1, k_seq, length=2), 'use siblings="iid"'),
+    (lambda: deviation(TARGET, TOP, T1, k_seq, length=2), 'use siblings="iid"'),
+    *(
+        (lambda rule=rule: rule(ONE, torch.zeros(1, 2), Chance(0)), SHORT)
+        for rule in (*RULES.values(), look_up, reject)
+    ),
+)

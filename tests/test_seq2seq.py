@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 import transformers as hub
-from fakes import break_once, random_tree
+from fakes import break_once, random_tree, refusals
 from t5s import KINDS, START, STOP, VOCABULARY, generated, network, shaken, sources, started
 
 from specdec_lib.core.chance import Chance, Sampler
@@ -118,19 +118,10 @@ def test_a_pass_that_was_interrupted_leaves_no_trace(where):
     break_once(cached, cases, part, where, call=1, tolerance=1e-11)
 
 
-@pytest.mark.parametrize(
-    "tokens,source,message",
-    [
-        ([START], None, "encoder-decoder model: .* a source of at least one token, got None"),
-        ([START], (3, VOCABULARY), r"the source's tokens must lie in 0…22, got 3…23"),
-        ([START] * 9, (3,), "below the context length 8, got 8"),
-    ],
-)
-def test_what_does_not_fit_is_refused(tokens, source, message):
-    model = Seq2SeqModel(network("relu tied"), "target", max_positions=8)
-    context = Context.of(tokens, source)
-    with pytest.raises(ValueError, match=message):
-        model.score(context, TokenTree.rooted(context))
+def scored(tokens, source) -> torch.Tensor:
+    context, model = Context.of(tokens, source), network("relu tied")
+    rooted = TokenTree.rooted(context)
+    return Seq2SeqModel(model, "target", max_positions=8).score(context, rooted)
 
 
 GPT2 = {"n_positions": 8, "n_embd": 8, "n_layer": 1, "n_head": 1}
@@ -142,11 +133,20 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("kind", REFUSED)
-def test_a_model_whose_distances_would_be_wrong_is_refused(kind):
+def unfit(kind) -> Seq2SeqModel:
     made, sizes = REFUSED[kind]
-    with pytest.raises(ValueError, match=f"a t5 or mt5 with a head for text, got {kind}"):
-        Seq2SeqModel(made(made.config_class(vocab_size=9, **sizes)), "target")
+    return Seq2SeqModel(made(made.config_class(vocab_size=9, **sizes)), "target")
+
+
+test_what_does_not_fit_and_models_whose_distances_would_be_wrong_are_refused = refusals(
+    (lambda: scored([START], None), "model: .* a source of at least one token, got None"),
+    (lambda: scored([START], (3, VOCABULARY)), "source's tokens must lie in 0…22, got 3…23"),
+    (lambda: scored([START] * 9, (3,)), "below the context length 8, got 8"),
+    *(
+        (lambda kind=kind: unfit(kind), f"a t5 or mt5 with a head for text, got {kind}")
+        for kind in REFUSED
+    ),
+)
 
 
 GREEDY = Chance(0)
