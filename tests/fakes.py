@@ -2,7 +2,6 @@
 
 import functools
 import itertools
-import random
 import zlib
 from collections import Counter
 from collections.abc import Callable
@@ -44,16 +43,6 @@ def table_model(
         return found
 
     return TableModel(logits, vocabulary, name, max_positions)
-
-
-def random_tree(context: Context, guesses: int, chance: random.Random, words: int) -> TokenTree:
-    """A random tree, twins included."""
-    tree = TokenTree.rooted(context)
-    for _ in range(guesses):
-        parent = chance.randrange(len(tree))
-        scores = [tree.scores[parent]]
-        tree = tree.grown([chance.randrange(words)], [parent], source="draft", scores=scores)
-    return tree
 
 
 def path_scores(tree: TokenTree) -> dict[tuple[int, ...], float]:
@@ -201,24 +190,3 @@ def refusals(*cases: tuple[Callable[[], object], str]) -> Callable:
         assert "\n" not in str(refused.value)
 
     return test
-
-
-def break_once(cached, cases, part, name: str, *, call: int, tolerance: float) -> None:
-    """Interrupt one call of a part: each case is scored as if it had not been."""
-    real, calls, broken = getattr(part, name), itertools.count(), []
-
-    def breaking(*arguments, **named):
-        result = real(*arguments, **named)
-        if next(calls) == call:
-            broken.append(name)
-            raise KeyboardInterrupt
-        return result
-
-    setattr(part, name, breaking)
-    for context, tree, wanted in cases:
-        try:
-            found = cached.score(context, tree)
-        except KeyboardInterrupt:
-            found = cached.score(context, tree)
-        assert torch.allclose(found, wanted, atol=tolerance)
-    assert broken == [name]

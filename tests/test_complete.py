@@ -54,6 +54,11 @@ def spoiled(tensors):
     tensors[max(tensors)].view(-1)[-1] = math.nan
 
 
+def pickled(folder):
+    torch.save(load_file(folder / WEIGHTS), folder / "pytorch_model.bin")
+    (folder / WEIGHTS).unlink()
+
+
 THETA = "has rope_theta=0.0, allowed are finite above 0"
 STILL = {"rope_theta": 0.0, "rope_type": "default"}
 HARMS = {  # kind of model, what is done to its folder, the complaint
@@ -72,6 +77,11 @@ HARMS = {  # kind of model, what is done to its folder, the complaint
     "nan-t5": ("t5", stored(spoiled), "its tensor .* holds NaN or infinite"),
     "theta": ("llama", configured(rope_parameters=STILL), THETA),
     "eps": ("llama", configured(rms_norm_eps=math.inf), "has rms_norm_eps=inf, allowed are"),
+    "unknown": ("llama", configured(model_type="unheard-of"), "`unheard-of`"),
+    "another": ("llama", configured(model_type="t5"), r"model \(t5\), which `load_seq2seq` reads"),
+    "empty": ("llama", lambda folder: (folder / WEIGHTS).unlink(), f"no file named {WEIGHTS}"),
+    "cut": ("llama", lambda folder: (folder / WEIGHTS).write_bytes(b"{"), "SafetensorError"),
+    "pickled": ("llama", pickled, f"no file named {WEIGHTS}"),
     "positions": ("llama", configured(max_position_embeddings=0), "0 positions, allowed are 1 "),
 }
 

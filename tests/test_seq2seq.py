@@ -2,13 +2,12 @@
 what `generate` makes, and no draft changes a sample.
 """
 
-import random
-
 import numpy as np
 import pytest
 import torch
 import transformers as hub
-from fakes import break_once, random_tree, refusals
+from caches import break_once, largest_error, uncached
+from fakes import refusals
 from t5s import KINDS, START, STOP, VOCABULARY, generated, network, shaken, sources, started
 
 from specdec_lib.core.chance import Chance, Sampler
@@ -20,31 +19,6 @@ from specdec_lib.drafts.max_gram import MaxGram
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
 from specdec_lib.models import seq2seq
 from specdec_lib.models.seq2seq import Seq2SeqModel
-
-
-@torch.no_grad()
-def uncached(model, context: Context, tree: TokenTree) -> torch.Tensor:
-    """One plain forward of encoder and decoder per node."""
-    given, rows = {"input_ids": torch.tensor([context.source]), "use_cache": False}, []
-    for node in range(len(tree)):
-        text = torch.tensor([context.tokens + tree.path_tokens(node)])
-        rows.append(model(decoder_input_ids=text, **given).logits[0, -1])
-    return torch.stack(rows)
-
-
-def largest_error(model, cached: Seq2SeqModel, cases: int) -> float:
-    """Random contexts (going back and over, also to other sources) × trees in two steps."""
-    chance, worst = random.Random(1), 0.0
-    committed, asked = [START, *(chance.randrange(VOCABULARY) for _ in range(30))], sources(2)
-    for _ in range(cases):
-        tail = [chance.randrange(2) for _ in range(chance.randrange(4))]
-        tokens = (*committed[: chance.randrange(1, 30)], *tail)
-        context = Context(tokens, 1, asked[chance.random() < 0.2])
-        tree = random_tree(context, chance.randrange(12), chance, VOCABULARY)
-        for part in (tree.above([len(tree) // 2])[0], tree):
-            error = (cached.score(context, part) - uncached(model, context, part)).abs().max()
-            worst = max(worst, float(error))
-    return worst
 
 
 def test_the_last_position_is_right_after_a_dead_branch():
@@ -60,10 +34,9 @@ def test_the_last_position_is_right_after_a_dead_branch():
 
 @pytest.mark.parametrize("kind", [*KINDS, "mt5"])
 def test_every_row_is_that_of_a_fresh_forward_over_its_path(kind):
-    model = network(kind)
-    cached = Seq2SeqModel(model, "target")
+    cached = Seq2SeqModel(network(kind), "target")
     cached._memory.chunk_rows = 7
-    assert largest_error(model, cached, 25) < 1e-11
+    assert largest_error(cached, 25, words=VOCABULARY, sources=sources(2)) < 1e-11
 
 
 def by_entry(sees: np.ndarray) -> np.ndarray:
@@ -79,8 +52,7 @@ BUGS |= {"one too far": lambda sees: distances(sees) + 1}
 
 @pytest.mark.parametrize("bug", [*BUGS, "mask", "cross-attention of another source"])
 def test_a_model_with_a_bug_is_caught(bug, monkeypatch):
-    model = network("gated tied")
-    cached = Seq2SeqModel(model, "target")
+    cached = Seq2SeqModel(network("gated tied"), "target")
     begin, read = cached._cache.begin, cached.read_source
     if bug in BUGS:
         wrong = BUGS[bug]
@@ -89,7 +61,7 @@ def test_a_model_with_a_bug_is_caught(bug, monkeypatch):
         cached._cache.begin = lambda *given: begin(*given) | True
     else:
         cached.read_source = lambda context: read(started((2, 3)))
-    assert largest_error(model, cached, 8) > 1e-4
+    assert largest_error(cached, 8, words=VOCABULARY, sources=sources(2)) > 1e-4
 
 
 def test_the_encoder_runs_again_for_another_source_and_after_forgetting_only():
@@ -106,16 +78,9 @@ def test_the_encoder_runs_again_for_another_source_and_after_forgetting_only():
 
 @pytest.mark.parametrize("where", ["begin", "update", "move", "commit", "plan", "add", "forward"])
 def test_a_pass_that_was_interrupted_leaves_no_trace(where):
-    model, chance, cases = network("gated tied"), random.Random(2), []
-    cached = Seq2SeqModel(model, "target")
-    for number in range(24):
-        tokens = (START, *(chance.randrange(3) for _ in range(3 + number)))
-        context = Context(tokens, 1, sources(2)[number > 15])
-        tree = random_tree(context, 8, chance, VOCABULARY)
-        cases.append((context, tree, uncached(model, context, tree)))
-    parts = (model.encoder, cached._cache, cached._memory)
-    part = next(one for one in parts if hasattr(one, where))
-    break_once(cached, cases, part, where, call=1, tolerance=1e-11)
+    cached = Seq2SeqModel(network("gated tied"), "target")
+    parts = (cached.model.encoder, cached._cache, cached._memory)
+    break_once(cached, parts, where, 1, VOCABULARY, sources(2))
 
 
 def scored(tokens, source) -> torch.Tensor:
