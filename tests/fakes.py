@@ -45,25 +45,26 @@ def table_model(
     return TableModel(logits, vocabulary, name, max_positions)
 
 
-def path_scores(tree: TokenTree) -> dict[tuple[int, ...], float]:
-    """The score of each guess by the tokens that lead to it."""
-    return {tree.path_tokens(node): tree.scores[node] for node in range(1, len(tree))}
-
-
-def best_paths(children, budget: int, depth: int) -> dict[tuple[int, ...], float]:
-    """The `budget` best paths by the products of their factors, a tie kept whole; `children` gives
-    tokens and factors after a path.
+def assert_best(tree, row, chance, match=None, *, budget: int, depth: int, rel=1e-6) -> None:
+    """A tree holds the `budget` best paths of all, by the products of their probabilities or, with
+    a match table, of their match rates; `row` gives logits after a path.
     """
     scored, level = {}, {(): 1.0}
-    for _ in range(depth):
-        level = {
-            (*path, token): above * factor
-            for path, above in level.items()
-            for token, factor in zip(*children(path), strict=True)
-        }
-        scored |= level
-    least = sorted(scored.values(), reverse=True)[:budget][-1]
-    return {path: score for path, score in scored.items() if score >= least * (1 - 1e-12)}
+    for at in range(tree.root_position + 1, tree.root_position + 1 + depth):
+        longer = {}
+        for path, above in level.items():
+            logits = row(path)
+            tokens, factors = range(len(logits)), logits.softmax(-1).tolist()
+            if match is not None:
+                tokens, gaps = chance.rank(logits, at, len(logits))
+                factors = [match.rate(*one) for one in enumerate([gaps[1], *gaps[1:]])]
+            for token, factor in zip(tokens, factors, strict=True):
+                longer[*path, token] = above * factor
+        scored |= (level := longer)
+    found = {tree.path_tokens(node): tree.scores[node] for node in range(1, len(tree))}
+    assert len(found) == tree.guesses == budget
+    assert found == pytest.approx({path: scored[path] for path in found}, rel=rel)
+    assert min(found.values()) >= sorted(scored.values())[-budget] * (1 - rel)
 
 
 class Table:
