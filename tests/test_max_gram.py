@@ -68,15 +68,6 @@ def guessed(draft: MaxGram, context: Context) -> Guesses:
     return tree.tokens[1:], tree.sources[1:]
 
 
-def test_the_prompt_is_searched_before_the_generation_for_the_longest_match():
-    for prompt, generated, copied in (
-        ((5, 1, 2, 8, 1, 3, 2, 9, 3, 2), (), ((9, 3, 2), (PROMPT,) * 3)),
-        ((4, 9, 1), (4, 8, 4, 8, 4), ((9, 1), (PROMPT,) * 2)),
-        ((1, 1, 1), (4, 8, 4), ((8, 4), (GENERATION,) * 2)),
-    ):
-        assert guessed(MaxGram(), Context.of(prompt).extended(generated)) == copied
-
-
 def chunk(number: int) -> Iterator[tuple[MaxGram, Context]]:
     """Drafts and contexts of 1 to 40 given and 0 to 40 generated tokens, some with a source."""
     random = Random(number)

@@ -117,18 +117,6 @@ def test_a_tiny_distribution_is_the_one_computed_by_hand():
     assert table.probs([2]) == pytest.approx([4 / 9, 3 / 9, 2 / 9])
 
 
-def test_raw_good_turing_would_leave_the_unit_interval_where_the_table_does_not():
-    seen = dict(enumerate((12, 3, 9, 2, 7, 1), 1))
-    pairs = [(r, 10 + one) for r, count in seen.items() for one in range(count) for _ in range(r)]
-    table = Katz.fit([np.array(pair) for pair in pairs], 30, 2)
-    common = 6 * seen[6] / seen[1]
-    steps = [(r + 1) * seen[r + 1] / (r * seen[r]) for r in range(1, 6)]
-    raw = [(step - common) / (1 - common) for step in steps]
-    assert min(raw) < 0 and max(raw) > 1  # the negative control
-    assert (table.taken[0, 1:] == table.taken[0, 1]).all() and 0 < table.taken[0, 1] < 1
-    assert all(is_distribution(table.probs([h])) for h in range(30))
-
-
 TABLE = Katz.fit(*CORPORA["uniform"])
 test_what_has_no_distribution_is_refused = refusals(
     (lambda: Katz.fit([], 4, 3), "got"),

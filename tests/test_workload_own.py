@@ -125,7 +125,7 @@ def test_what_cannot_be_loaded_so_is_refused(folders, load, options, said):
 
 
 @pytest.mark.parametrize(
-    "source", ["/no/such/folder", "a/b/c", "two words", "nobody/nothing-at-all"]
+    "source", ["/no/such/folder", "a/b/c", "two words", "nobody/nothing-at-all", "x" * 400]
 )
 def test_what_is_no_folder_and_not_on_the_hub_is_refused(source):
     with pytest.raises(ValueError, match=f"folder in hub format, or .*; {source} cannot be had"):
