@@ -102,13 +102,6 @@ def test_the_dynamic_programme_is_best_where_rates_rise_and_ranks_stay_in_order(
             assert tree_table([vector], size) < free_order
 
 
-def test_the_best_tree_grows_in_the_order_of_worth():
-    shape, worths = best_tree([P], 30), np.diff(tokens_by_budget([P], 30))
-    assert (np.diff(worths) <= 1e-12).all()
-    for budget in (1, 8, 20):
-        assert best_tree([P], budget).parents == shape.parents[: budget + 1]
-
-
 def test_ties_zeros_and_mended_rates():
     assert best_tree([[0.5, 0.5]], 4).parents == (-1, 0, 0, 1, 1)  # shallower, then earlier
     assert best_tree([[0.5, 0.25]], 3).parents == (-1, 0, 0, 1)
