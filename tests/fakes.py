@@ -2,11 +2,12 @@
 
 import functools
 import itertools
-import random
 import zlib
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
+import pytest
 import torch
 from scipy import stats
 
@@ -44,35 +45,26 @@ def table_model(
     return TableModel(logits, vocabulary, name, max_positions)
 
 
-def random_tree(context: Context, guesses: int, chance: random.Random, words: int) -> TokenTree:
-    """A random tree, twins included."""
-    tree = TokenTree.rooted(context)
-    for _ in range(guesses):
-        parent = chance.randrange(len(tree))
-        scores = [tree.scores[parent]]
-        tree = tree.grown([chance.randrange(words)], [parent], source="draft", scores=scores)
-    return tree
-
-
-def path_scores(tree: TokenTree) -> dict[tuple[int, ...], float]:
-    """The score of each guess by the tokens that lead to it."""
-    return {tree.path_tokens(node): tree.scores[node] for node in range(1, len(tree))}
-
-
-def best_paths(children, budget: int, depth: int) -> dict[tuple[int, ...], float]:
-    """The `budget` best paths by the products of their factors, a tie kept whole; `children` gives
-    tokens and factors after a path.
+def assert_best(tree, row, chance, match=None, *, budget: int, depth: int, rel=1e-6) -> None:
+    """A tree holds the `budget` best paths of all, by the products of their probabilities or, with
+    a match table, of their match rates; `row` gives logits after a path.
     """
     scored, level = {}, {(): 1.0}
-    for _ in range(depth):
-        level = {
-            (*path, token): above * factor
-            for path, above in level.items()
-            for token, factor in zip(*children(path), strict=True)
-        }
-        scored |= level
-    least = sorted(scored.values(), reverse=True)[:budget][-1]
-    return {path: score for path, score in scored.items() if score >= least * (1 - 1e-12)}
+    for at in range(tree.root_position + 1, tree.root_position + 1 + depth):
+        longer = {}
+        for path, above in level.items():
+            logits = row(path)
+            tokens, factors = range(len(logits)), logits.softmax(-1).tolist()
+            if match is not None:
+                tokens, gaps = chance.rank(logits, at, len(logits))
+                factors = [match.rate(*one) for one in enumerate([gaps[1], *gaps[1:]])]
+            for token, factor in zip(tokens, factors, strict=True):
+                longer[*path, token] = above * factor
+        scored |= (level := longer)
+    found = {tree.path_tokens(node): tree.scores[node] for node in range(1, len(tree))}
+    assert len(found) == tree.guesses == budget
+    assert found == pytest.approx({path: scored[path] for path in found}, rel=rel)
+    assert min(found.values()) >= sorted(scored.values())[-budget] * (1 - rel)
 
 
 class Table:
@@ -188,22 +180,14 @@ def pairs_p_value(chance_class, draft, wanted, *, length=20, samples=SAMPLES) ->
     return stats.power_divergence(found, expected, lambda_="log-likelihood").pvalue
 
 
-def break_once(cached, cases, part, name: str, *, call: int, tolerance: float) -> None:
-    """Interrupt one call of a part: each case is scored as if it had not been."""
-    real, calls, broken = getattr(part, name), itertools.count(), []
+def refusals(*cases: tuple[Callable[[], object], str]) -> Callable:
+    """A test that each call raises a ValueError of one line in which the pattern is found."""
 
-    def breaking(*arguments, **named):
-        result = real(*arguments, **named)
-        if next(calls) == call:
-            broken.append(name)
-            raise KeyboardInterrupt
-        return result
+    @pytest.mark.usefixtures("unchecked")
+    @pytest.mark.parametrize("call, said", cases, ids=[said for _, said in cases])
+    def test(call: Callable[[], object], said: str) -> None:
+        with pytest.raises(ValueError, match=said) as refused:
+            call()
+        assert "\n" not in str(refused.value)
 
-    setattr(part, name, breaking)
-    for context, tree, wanted in cases:
-        try:
-            found = cached.score(context, tree)
-        except KeyboardInterrupt:
-            found = cached.score(context, tree)
-        assert torch.allclose(found, wanted, atol=tolerance)
-    assert broken == [name]
+    return test

@@ -64,6 +64,9 @@ def calls() -> dict[str, tuple[Callable, dict]]:
         Sampler: dict(temperature=1.0, top_k=5, top_p=0.9),
         Chance: dict(seed=1, sampler=Sampler()),
         Shape: dict(parents=(-1, 0, 0, 1)),
+        Shape.chain: dict(length=3),
+        Shape.chains: dict(count=2, length=2),
+        Shape.full: dict(arity=2, depth=2),
         decode: dict(target=table, draft=copies, prompt=(1, 2), chance=GREEDY, max_new_tokens=2)
         | dict(stop_tokens={2}, rule=look_up),
         TreeDraft: dict(model=draft, budget=3, depth=2, floor=0.1),

@@ -1,14 +1,13 @@
 """The race and the benchmark's table, on contenders whose seconds are made up."""
 
 import math
-import random
 import time
 from dataclasses import replace
 
 import pandas as pd
 import pytest
 import torch
-from fakes import fixed_model, table_model
+from fakes import fixed_model, refusals, table_model
 
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.decode import decode
@@ -168,12 +167,10 @@ def test_counterfactuals_are_the_race_without_the_parts_that_are_free(tmp_path):
 def test_contenders_take_turns_in_an_order_that_follows_from_the_seed() -> None:
     def order(seed: int, name: str) -> list[str]:
         log: list[tuple] = []
-        contenders = [fake(str(place), 1.0, log=log) for place in range(6)]
-        run(contenders, text(name), seed=seed)
+        run([fake(place, 1.0, log=log) for place in "012345"], text(name), seed=seed)
         return [called for called, *_ in log]
 
-    first = order(0, "a")
-    assert sorted(first) == list("012345")
+    assert sorted(first := order(0, "a")) == list("012345")
     assert first == order(0, "a") != order(1, "a") != order(0, "b")
 
 
@@ -184,9 +181,9 @@ def plain(model) -> Contender:
 def test_the_right_tokens_pass_and_wrong_ones_stop_the_race_unless_it_is_to_report_them() -> None:
     target = table_model(5, 1)
     own = decode(target, NoDraft(), PROMPT, Chance(3, GREEDY), max_new_tokens=6).tokens
-    [right] = run([plain(target)], text(tokens=own), target)
-    assert right.same and math.isnan(right.margin) and right.rounding is None
     wrong, given = plain(table_model(5, 2)), text(tokens=own)
+    [right] = run([plain(target)], given, target)
+    assert right.same and math.isnan(right.margin) and right.rounding is None
     with pytest.raises(ValueError, match="does not write what the target does: token 0 of a"):
         run([wrong], given, target)
     [found] = run([wrong], given, target, strict=False)
@@ -244,25 +241,26 @@ def test_a_streamed_generation_is_timed_from_its_first_new_tokens_on(monkeypatch
         portions.continuation((1, 2, 3, 4, 5))
 
 
-def test_our_loop_is_timed_without_reading_the_prompt(monkeypatch) -> None:
-    now, model = [0.0], table_model(5, 1)
+def test_our_loop_is_timed_without_reading_the_prompt(clock) -> None:
+    model, begun = table_model(5, 1), clock.now
     score = model.score
 
     def slow(context, tree):
-        now[0] += 1.0 if len(context) >= len(PROMPT) else 100.0
+        clock.now += 1.0 if len(context) >= len(PROMPT) else 100.0
         return score(context, tree)
 
-    monkeypatch.setattr(time, "perf_counter", lambda: now[0])
     object.__setattr__(model, "score", slow)
     made = plain(model).run(PROMPT, 7, 0)
-    assert (made.seconds, made.timed_tokens, made.rounds, now[0]) == (7.0, 7, 7, 107.0)
+    assert (made.seconds, made.timed_tokens, made.rounds) == (
+        7.0,
+        7,
+        7,
+    ) and clock.now == begun + 107
 
 
 def test_tuning_finds_the_fastest_and_shows_the_slow_ones_little() -> None:
     log: list[tuple] = []
-    speeds = [3.0, 2.0, 1.0, 4.0, 5.0, 6.0]
-    random.Random(0).shuffle(speeds)
-    contenders = [fake(f"{speed:g}", speed, log=log) for speed in speeds]
+    contenders = [fake(f"{speed:g}", speed, log=log) for speed in (4.0, 2.0, 6.0, 1.0, 5.0, 3.0)]
     texts = [text(str(number)) for number in range(3)]
     ranked = tune_contenders(contenders, texts, fixed_model([0.0]), stages=(1, 2))
     assert [best.setting for best, _ in ranked] == ["1", "2"]
@@ -272,14 +270,13 @@ def test_tuning_finds_the_fastest_and_shows_the_slow_ones_little() -> None:
 
 
 def test_tuning_passes_over_texts_that_loop() -> None:
-    loops, calm = text("loops", (1, 2) * 20), text("calm", tuple(range(30)))
+    loops, calm, log = text("loops", (1, 2) * 20), text("calm", tuple(range(30))), []
     assert loops.loops and not calm.loops
-    log: list[tuple] = []
     tune_contenders([fake("x", 1.0, log=log)], [loops, calm], fixed_model([0.0]), stages=(1,))
     assert {count for _, _, count, _ in log} == {12, 30}
 
 
-@pytest.mark.parametrize("contenders, texts", [([], []), ([], [text()]), ([fake("x", 1.0)], [])])
-def test_tuning_says_what_it_lacks(contenders: list, texts: list) -> None:
-    with pytest.raises(ValueError, match=f"got {len(contenders)} and {len(texts)}"):
-        tune_contenders(contenders, texts, fixed_model([0.0]), stages=(1,))
+test_tuning_says_what_it_lacks = refusals(
+    (lambda: tune_contenders([], [text()], fixed_model([0.0]), stages=(1,)), "got 0 and 1"),
+    (lambda: tune_contenders([fake("x", 1.0)], [], fixed_model([0.0]), stages=(1,)), "got 1 and 0"),
+)

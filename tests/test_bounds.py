@@ -51,13 +51,6 @@ def test_more_guesses_than_a_tree_holds_are_refused_at_once(ladder, size):
         assert "\n" not in str(refused.value), name
 
 
-@pytest.mark.usefixtures("unchecked")
-@pytest.mark.parametrize("size", [2.5, float("inf"), float("nan"), "3"])
-def test_a_shape_is_made_of_whole_numbers(size):
-    with pytest.raises(ValueError, match=r"length of chain must be .* from 0 to 4,096, got "):
-        Shape.chain(size)
-
-
 TOO_LONG = json.dumps({"text": [[1] * 10_000]})
 
 

@@ -1,17 +1,17 @@
-"""Reviews and relays: what is asked of whom, in which order, and what is handed up."""
+"""Cascades: what is asked of whom and handed up, and what a K matrix nests in either convention."""
 
 import itertools
 import math
 
 import pytest
-from fakes import HERE, PROMPT, Says, fixed_model, table_model
+from fakes import HERE, PROMPT, Says, fixed_model, refusals, table_model
 
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.context import Context
-from specdec_lib.drafts.cascade import Relay, Reviewed
+from specdec_lib.drafts.cascade import Relay, Reviewed, converted, from_matrix
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.max_gram import MaxGram
-from specdec_lib.drafts.trees.growing import TreeDraft
+from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
 from specdec_lib.models.table import TableModel
 
 GREEDY, T1 = Chance(0, Sampler(0)), Chance(0, Sampler(1.0))
@@ -134,17 +134,14 @@ def test_a_full_context_ends_the_cascade_quietly():
         assert max(reviewed, default=0) <= 4 and bool(reviewed) == (length <= 4)
 
 
-def test_an_empty_or_uneven_relay_is_refused(unchecked):
-    for parts, lengths, complaint in (
-        ((), (), r"proposes nothing: lengths \(\)"),
-        ((NoDraft(),), (1, 2), r"as many lengths, each 0 or more, got \(1, 2\)"),
-        ((NoDraft(),), (1.5,), "a sequence of whole numbers, got"),
-        ((NoDraft(),), (0,), r"proposes nothing: lengths \(0,\)"),
-    ):
-        with pytest.raises(ValueError, match=complaint):
-            Relay(parts, lengths)
-    with pytest.raises(ValueError, match=r"width of Reviewed must be a whole number .*, got 1\.5"):
-        Reviewed(likely(1, 0.7, "big"), NoDraft(), width=1.5)
+BIG = likely(1, 0.7, "big")
+test_an_empty_or_uneven_relay_and_a_broken_width_are_refused = refusals(
+    (lambda: Relay((), ()), r"proposes nothing: lengths \(\)"),
+    (lambda: Relay((NoDraft(),), (1, 2)), r"as many lengths, each 0 or more, got \(1, 2\)"),
+    (lambda: Relay((NoDraft(),), (1.5,)), "a sequence of whole numbers, got"),
+    (lambda: Relay((NoDraft(),), (0,)), r"proposes nothing: lengths \(0,\)"),
+    (lambda: Reviewed(BIG, NoDraft(), width=1.5), "width of Reviewed must be .*, got 1.5"),
+)
 
 
 def test_lenience_under_a_ratio_rule_refuses_a_branching_tree():
@@ -153,3 +150,86 @@ def test_lenience_under_a_ratio_rule_refuses_a_branching_tree():
     lenient = Reviewed(likely(1, 0.7, "big"), tree, lenience=2.0, siblings="iid")
     with pytest.raises(ValueError, match=r"chains only, got a branching tree of 2 .* and 2\.0"):
         lenient.propose(HERE, T1)
+
+
+PAPER = ((5, 14, 10), (0, 1, 10), (0, 0, 10))  # the paper's best setting of MMLU
+
+
+def drafters(*sizes: int):
+    models = (table_model(size, number, name=f"d{number}") for number, size in enumerate(sizes))
+    return (*models, MaxGram(None, 3))
+
+
+def nested(level) -> list:
+    """The lengths of a relay's turns, each with those of what its reviewer reviews."""
+    parts = zip(level.parts, level.lengths, strict=True) if isinstance(level, Relay) else ()
+    found = []
+    for part, length in parts:
+        found.append((length, nested(part.draft)) if isinstance(part, Reviewed) else length)
+    return found
+
+
+@pytest.mark.parametrize("convention", ["increments", "cumulative"])
+@pytest.mark.parametrize(
+    "matrix, wanted",
+    [
+        (PAPER, [(5, [(1, [10]), 10]), (14, [10]), 10]),
+        (((5, 0, 10), (0, 1, 3), (0, 0, 2)), [(5, [(1, [2]), 3]), 10]),
+        (((1, 0, 3), (0, 0, 0), (0, 0, 0)), [(1, []), 3]),
+        (((0, 2, 0), (0, 0, 0), (0, 0, 4)), [(2, [4])]),
+    ],
+)
+def test_a_matrix_nests_alike_in_both_conventions(matrix, wanted, convention):
+    written = converted(matrix, "increments", convention)
+    assert nested(from_matrix(drafters(4, 4), written, convention=convention)) == wanted
+
+
+def test_the_two_conventions_are_those_of_the_paper_and_of_its_code():
+    assert converted(PAPER, "increments", "cumulative") == ((5, 19, 29), (0, 1, 11), (0, 0, 10))
+
+
+def test_a_matrix_sets_its_reviews_and_may_end_in_a_chain_of_a_model():
+    big, small, copies = drafters(4, 4)
+    first, second, tail = from_matrix((big, small, copies), PAPER, lenience=3.0).parts
+    assert first.reviewer is big and first.lenience == second.lenience == 3.0
+    assert second.reviewer is first.draft.parts[0].reviewer is small and tail.length == 10
+    cascade = from_matrix((big, small), ((2, 3), (0, 0)))
+    assert cascade.parts == (Reviewed(big, NoDraft()), ChainDraft(small, 3))
+    alone, chain = from_matrix((small,), ((4,),)), ChainDraft(small, 4)
+    assert alone.propose(HERE, T1) == chain.propose(HERE, T1)
+
+
+LENIENCE = "lenience of from_matrix must be a number from 1"
+TRIANGULAR = r"upper triangular, row 1 is \(1, 1, 1\)"
+FALLING = r"never falls from the diagonal on, got \(5, 3, 10\)"
+COPIES_ONLY = ((0, 0, 5), (0, 0, 0), (0, 0, 0))
+BAD = [
+    (((5, 1), (0, 1)), {}, "3 drafters, 2 rows"),
+    (((5, 1, 1), (0, 1), (0, 0, 1)), {}, r"square: 3 rows, row 1 is \(0, 1\)"),
+    (((5, 1, 1), (1, 1, 1), (0, 0, 1)), {}, TRIANGULAR),
+    (((5, -1, 1), (0, 1, 1), (0, 0, 1)), {}, r"entries .* are 0 or more, row 0 is \(5, -1, 1\)"),
+    (((5, 1.5, 1), (0, 1, 1), (0, 0, 1)), {}, "sequences of whole numbers, got"),
+    (((5, 3, 10), (0, 1, 2), (0, 0, 1)), {"convention": "cumulative"}, FALLING),
+    (((0, 0, 0), (0, 1, 1), (0, 0, 1)), {}, "an empty cascade proposes nothing: the first row"),
+    ((), {}, "an empty cascade proposes nothing: the K matrix has no row"),
+    (PAPER, {"lenience": float("nan")}, LENIENCE),
+    (PAPER, {"convention": "paper"}, "'increments' or 'cumulative', got 'paper'"),
+    (COPIES_ONLY, {"lenience": 0.5}, LENIENCE),
+    (COPIES_ONLY, {"width": 8}, "a comb of width 8 needs a review"),
+    ((4,), {}, "must be a sequence of sequences of whole numbers"),
+]
+
+
+FOUR, FIVE, COPIES = drafters(4, 5)
+BIGRAM = table_model(4, 2, name="bigram")
+OTHER = ChainDraft(table_model(5, 1, name=FOUR.name))
+test_bad_matrices_values_and_drafters_are_refused = refusals(
+    *(
+        (lambda given=given, more=more: from_matrix(drafters(4, 4), given, **more), said)
+        for given, more, said in BAD
+    ),
+    (lambda: from_matrix((FOUR, FIVE, COPIES), PAPER), "one vocabulary, got .*d0 with 4 tokens"),
+    (lambda: Relay((ChainDraft(FOUR), OTHER), (1, 1)), "share one vocabulary"),
+    (lambda: Reviewed(FOUR, ChainDraft(BIGRAM)), "call the model 'bigram' otherwise"),
+    (lambda: from_matrix((FOUR, COPIES, FOUR), PAPER), "the last drafter .* got MaxGram before it"),
+)

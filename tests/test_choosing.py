@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
+from fakes import refusals
 
 from specdec_lib.theory import (
     Overhead,
@@ -58,12 +59,11 @@ def test_few_rounds_are_drawn_towards_the_mean_of_all():
     assert means[0].seconds == pytest.approx((92 + 8 * mean[1]) / 100)
 
 
-@pytest.mark.parametrize("wrong", [{}, {"one": [Tally(1, 1, 1)]}])
-def test_a_policy_needs_a_tally_per_situation(wrong):
-    with pytest.raises(ValueError, match=f"got {len(wrong)} and 2"):
-        best_policy(wrong, (0.5, 0.5))
-    with pytest.raises(ValueError, match="a round in some situation"):
-        smoothed([Tally(0, 0, 0)])
+test_a_policy_needs_a_tally_per_situation = refusals(
+    (lambda: best_policy({}, (0.5, 0.5)), "got 0 and 2"),
+    (lambda: best_policy({"one": [Tally(1, 1, 1)]}, (0.5, 0.5)), "got 1 and 2"),
+    (lambda: smoothed([Tally(0, 0, 0)]), "a round in some situation"),
+)
 
 
 TABLES = {

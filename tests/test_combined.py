@@ -1,13 +1,20 @@
-"""Drafts made of several: the first that guesses enough, and all of them merged."""
+"""Drafts made of several: the first that guesses enough, all of them merged, the best one here."""
+
+import pickle
+from dataclasses import replace
 
 import pytest
-from fakes import HERE, T1, Says, table_model
+from cases import alternating, flat, models, planned
+from fakes import HERE, PROMPT, T1, Says, fixed_model, refusals, table_model
 
-from specdec_lib.core.chance import Chance
+from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.context import Context
+from specdec_lib.core.decode import decode
 from specdec_lib.drafts.combined import FirstDraft, MergedDraft, NoDraft
 from specdec_lib.drafts.max_gram import MaxGram
+from specdec_lib.drafts.planned import MATCHES, situation
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
+from specdec_lib.measure.own_text import OwnText, replay_draft
 
 
 def test_the_first_draft_that_guesses_enough_is_taken_and_no_later_one_is_asked():
@@ -51,3 +58,60 @@ def test_drawn_guesses_are_neither_passed_over_nor_merged():
             draft.propose(HERE, Chance(0, T1))
     with pytest.raises(ValueError, match="at least one part, got none"):
         MergedDraft(())
+
+
+@pytest.mark.parametrize("size", range(11))
+def test_the_situation_is_the_length_of_the_longest_ending_that_stood_before(size):
+    ending = tuple(range(20, 20 + size))
+    context = Context.of((*ending, 1, 2)).extended((3, *ending))
+    assert situation(context) == sum(size >= least for least in MATCHES)
+    inside = Context.of((1, 2)).extended((*ending, 4, *ending))  # in the generation itself
+    assert situation(inside) == situation(context)
+    other = Context.of((7, 8), source=(*ending, 5)).extended(ending)
+    assert situation(other) == situation(context)  # in what the encoder reads
+
+
+def test_the_part_that_is_worth_most_guesses():
+    sure = fixed_model((0.0, 1.0, 0.0), "sure")
+    parts = (NoDraft(), ChainDraft(sure, 1), ChainDraft(sure, 3))
+    plan = {"tokens": flat(1.0, 2.0, 3.0), "seconds": flat(1.0, 1.5, 3.0)}
+    for price, guesses in ((0.4, 3), (1.0, 1), (3.0, 0)):
+        draft = planned(*parts, **plan, price=price)
+        tree = draft.propose(Context.of((0, 1)), Chance(0, Sampler(0)))
+        assert tree.guesses == guesses, price
+
+
+def test_a_draft_that_fares_worse_than_expected_is_dropped_for_a_while():
+    target = fixed_model((0.0, 0.0, 1.0), "target")
+    wrong = fixed_model((0.0, 1.0, 0.0), "wrong")
+    draft = planned(NoDraft(), ChainDraft(wrong, 2), tokens=flat(1.0, 2.6), seconds=flat(1.0, 2.0))
+    chance = Chance(0, Sampler(0))
+    made = decode(target, draft, (0, 1), chance, max_new_tokens=120)
+    guesses = [one.proposed for one in made.rounds[:-2]]  # the last have no room
+    assert guesses[:5] == [2] * 5
+    later = guesses[40:]
+    assert 0 < sum(map(bool, later)) < len(later) / 2  # it is tried again, and not often
+    right = ChainDraft(fixed_model((0.0, 0.0, 1.0), "right"), 2)
+    good = replace(draft, parts=(NoDraft(), right))
+    again = decode(target, good, (0, 1), chance, max_new_tokens=60)
+    assert all(one.proposed == 2 for one in again.rounds[:-1])
+
+
+def test_a_generation_does_not_depend_on_what_was_decoded_before():
+    model, options = models(5), {"max_new_tokens": 40}
+    target, draft, fresh = model("target"), alternating(model), alternating(model)
+    first = decode(target, draft, PROMPT, Chance(1), **options)
+    decode(target, draft, PROMPT[::-1], Chance(2), **options)
+    again, alone = (decode(target, one, PROMPT, Chance(1), **options) for one in (draft, fresh))
+    shapes = [[one.tree for one in made.rounds] for made in (first, again, alone)]
+    assert shapes[0] == shapes[1] == shapes[2]
+    text = OwnText.of(target, PROMPT, first.tokens, 40)
+    assert [one.tree for one in replay_draft(text, draft, Chance(1)).rounds] == shapes[0]
+    assert pickle.loads(pickle.dumps(draft.running)).follow(Context.of(PROMPT)) == {}
+
+
+test_bad_plans_are_refused = refusals(
+    (lambda: replace(planned(NoDraft()), parts=()), "a part and a price above 0, got 0"),
+    (lambda: replace(planned(NoDraft()), price=0.0), "got 1 and 0.0"),
+    (lambda: replace(planned(NoDraft()), seconds=((1.0,),)), "5 seconds for each of 1 parts"),
+)

@@ -1,12 +1,18 @@
-"""The `specdec` command: light help, one way to say an error, and every verb has its module."""
+"""The `specdec` command: light help, checked places, and any bad option ends in one line."""
 
+import argparse
 import subprocess
 import sys
+import time
+from importlib import import_module
+from pathlib import Path
 
 import pytest
 
 from specdec_lib.core.commandline import Parser
+from specdec_lib.core.files import check_output, write_whole
 from specdec_lib.suite import command
+from specdec_lib.suite.command import VERBS, main
 
 HEAVY = {"torch", "pandas", "plotly", "papermill", "transformers", "nbformat", "numpy"}
 
@@ -73,3 +79,141 @@ def test_counts_below_the_least_are_refused(given, least):
     name, *_, number = given.split()
     with pytest.raises(ValueError, match=f"{name} counts from {least}, got {number}"):
         parser.parse_args(given.split())
+
+
+def measured(*_: object, **__: object) -> None:
+    raise AssertionError("something was loaded or measured")
+
+
+@pytest.fixture
+def link(tmp_path: Path) -> Path:
+    """A link, called like a table, to a file of somebody's own."""
+    (tmp_path / "mine").write_text("mine")
+    found = tmp_path / "table.csv"
+    found.symlink_to(tmp_path / "mine")
+    return found
+
+
+def test_a_link_a_device_and_a_folder_are_never_replaced(link, tmp_path):
+    for place, kind in (link, "a link"), (Path("/dev/full"), "a device"), (tmp_path, "a folder"):
+        for refuses in (check_output, lambda path: write_whole(path, b"")):
+            with pytest.raises(ValueError, match=f"{place} is {kind}, and only a file is replaced"):
+                refuses(place)
+    assert link.is_symlink() and link.read_text() == "mine" and not Path("/dev/full").is_file()
+
+
+MEASURING = "acceptance.command cascades.walltime editions sweep.command sweep.measuring"
+MEASURING += " latency.measuring race.command race.learning rule_bench.command texts"
+
+
+@pytest.mark.parametrize("module", MEASURING.split())
+def test_a_place_that_cannot_be_written_is_found_before_measuring(module, link, monkeypatch):
+    verb = import_module(f"specdec_lib.measure.{module}")
+    monkeypatch.setattr(verb, "PLACE", link, raising=False)
+    for name in "table_file", "text_file":
+        monkeypatch.setattr(verb, name, lambda _: link, raising=False)
+    for name in "load_ladder", "every_domain", "load_prompts", "known_texts":
+        monkeypatch.setattr(verb, name, measured, raising=False)
+    with pytest.raises(ValueError, match=r"is a link|/dev/full cannot be written to"):
+        verb.main(["--out", "/dev/full"] if module == "race.command" else [])
+
+
+@pytest.mark.parametrize(
+    "given, said",
+    [
+        ("--csv /dev/full", "--csv names a file that ends in .csv, got /dev/full"),
+        ("--csv {0}/prompts.jsonl", "--csv names a file that ends in .csv"),
+        ("--csv {0}/table.csv", "table.csv is a link"),
+        ("--csv {0}/mine/table.csv", "mine cannot be written to (File exists)"),
+        ("--out {0} --text {0}/../{1}", "which --text reads; name another"),
+        ("--out {0}/long", "is no path (File name too long)"),
+        ("--text {0}/loop/text", "is no path (Too many levels of symbolic links)"),
+        ("--out=", "--out: a path has a name, got ''"),
+        ("--out ~nobody_of_this_name/x", "is no path (Could not determine home directory"),
+    ],
+)
+def test_a_wrong_place_is_refused_in_one_short_line(given, said, link, tmp_path):
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    parser = Parser("dance", "d")
+    parser.add_argument("--text", type=Path)
+    parser.add_common("--csv")
+    parser.add_common("--out")
+    words = given.replace("long", "n" * 300).format(tmp_path, tmp_path.name).split()
+    with pytest.raises(ValueError) as refused:
+        parser.parse_args(words)
+    (line,) = str(refused.value).splitlines()
+    assert said in line and len(line) < 400
+
+
+NUMBERS = "0 -1 1 7 x 1.5 nan inf -inf 1e999 99999999999999999999999 0x10 1_0 ٣".split()
+PLACES = ["/dev/full", "/dev/null", "/proc/none/x", "/", ".", "..", "~nobody/x", "a/b/c", "a.csv"]
+TEXTS = ["", " ", "é", "🦊", "\ud800", "{x}", "${HOME}", "a" * 400, "a\nb", "--", "-x", "<b>", "%s"]
+VALUES = (*NUMBERS, *PLACES, *TEXTS)
+SECONDS = 5.0
+
+
+class Began(Exception):
+    """The command line was taken, and the work would begin."""
+
+
+@pytest.fixture
+def parsed(monkeypatch, tmp_path):
+    """Verbs stop where their work begins; the parser that the last one used, in a list."""
+    found, parse = [], Parser.parse_args
+
+    def stop(parser: Parser, *arguments: object) -> None:
+        found[:] = [parser]
+        parse(parser, *arguments)
+        raise Began
+
+    monkeypatch.setattr(Parser, "parse_args", stop)
+    monkeypatch.chdir(tmp_path)
+    return found
+
+
+def outcome(words: list[str], capsys) -> tuple[bool, str]:
+    """Whether the work would begin, and what was printed as an error."""
+    began = time.monotonic()
+    try:
+        main(words)
+    except Began:
+        return True, ""
+    except SystemExit as stop:
+        assert stop.code == 2, words
+    said = capsys.readouterr().err.strip()
+    assert len(said.splitlines()) == 1 and said.startswith("specdec "), (words, said)
+    assert time.monotonic() - began < SECONDS, words
+    return False, said
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_bad_value_of_an_option_is_refused_in_one_line(verb, parsed, capsys):
+    words = verb.split()
+    outcome(words, capsys)
+    [parser] = parsed
+    options = [one for one in parser._actions if one.option_strings and one.nargs != 0]
+    needed = [word for one in parser._actions if one.required for word in given_for(one)]
+    for option in options:
+        name, count = option.option_strings[-1], option.nargs or 1
+        for value in VALUES:
+            values = [value] * (count if isinstance(count, int) else 1)
+            rest = [] if option.required else needed
+            taken, _ = outcome([*words, *rest, name, *values], capsys)
+            if taken and option.type in (int, float):
+                option.type(value)  # raises for what is no number at all
+
+
+def given_for(action: argparse.Action) -> list[str]:
+    """A plain value of an argument that a verb needs."""
+    return [*action.option_strings[-1:], "x"]
+
+
+def test_the_check_sees_a_verb_that_fails_otherwise(parsed, capsys, monkeypatch):
+    """A control: a traceback is no line."""
+
+    def fails(parser: Parser, *arguments: object) -> None:
+        raise RuntimeError("two\nlines")
+
+    monkeypatch.setattr(Parser, "parse_args", fails)
+    with pytest.raises((RuntimeError, AssertionError)):
+        outcome(["gallery"], capsys)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 import torch
-from fakes import table_model
+from fakes import refusals, table_model
 from test_lm import network
 
 from specdec_lib.core.chance import Chance, Sampler
@@ -155,22 +155,19 @@ class Listing:
         return [1, 2]
 
 
-@pytest.mark.usefixtures("unchecked")
-@pytest.mark.parametrize(
-    "asked, complaint",
-    [
-        *(
-            ({"prompt": wrong}, "prompt of decode must be a Context or a sequence of whole numbers")
-            for wrong in ("def f():", torch.zeros(1, 3, dtype=torch.long), {5, 6}, b"5")
-        ),
-        ({"draft": DRAFT}, "draft of decode must be a Draft, got TableModel"),
-        ({"draft": Listing()}, r"a draft proposes a TokenTree, got \[1, 2\]"),
-        ({"rule": "reject"}, "rule of decode must be a Rule, got 'reject'"),
-        *(({"stop_tokens": wrong}, "stop_tokens of decode must") for wrong in ("56", 5, (2.0,))),
-        ({"stop_tokens": (0, 5)}, "a stop token is 0 to 4 in the target's vocabulary, got 5"),
-    ],
+def ask(draft=NOTHING, prompt=PROMPT, **more) -> Generation:
+    return decode(TARGET, draft, prompt, Chance(0), max_new_tokens=2, **({"rule": reject} | more))
+
+
+NO_PROMPTS = "def f():", torch.zeros(1, 3, dtype=torch.long), {5, 6}, b"5"
+TOKENS = "prompt of decode must be a Context or a sequence of whole numbers"
+test_another_kind_of_thing_is_refused_by_name = refusals(
+    *((lambda wrong=wrong: ask(prompt=wrong), TOKENS) for wrong in NO_PROMPTS),
+    (lambda: ask(DRAFT), "draft of decode must be a Draft, got TableModel"),
+    (lambda: ask(Listing()), r"a draft proposes a TokenTree, got \[1, 2\]"),
+    (lambda: ask(rule="reject"), "rule of decode must be a Rule, got 'reject'"),
+    (lambda: ask(stop_tokens="56"), "stop_tokens of decode must"),
+    (lambda: ask(stop_tokens=5), "stop_tokens of decode must"),
+    (lambda: ask(stop_tokens=(2.0,)), "stop_tokens of decode must"),
+    (lambda: ask(stop_tokens=(0, 5)), "a stop token is 0 to 4 in the target's vocabulary, got 5"),
 )
-def test_another_kind_of_thing_is_refused_by_name(asked, complaint):
-    given = {"target": TARGET, "draft": NOTHING, "prompt": PROMPT, "chance": Chance(0)}
-    with pytest.raises(ValueError, match=complaint):
-        decode(**(given | {"rule": reject} | asked), max_new_tokens=2)

@@ -1,16 +1,22 @@
-"""Which trees a draft makes, and at what cost: shapes, best-first budgets, honest rows, passes."""
+"""Trees that a draft makes of a model or of n-grams: shapes, best-first budgets, honest rows."""
 
+import math
 import tracemalloc
+from functools import partial
 
+import numpy as np
 import pytest
-from fakes import best_paths, fixed_model, path_scores, table_model
+import torch
+from fakes import assert_best, fixed_model, refusals, table_model
 from test_staged import Counting, nodes
 
-from specdec_lib.core.chance import Chance, Sampler
+from specdec_lib.core.chance import Chance, EveryBranch, Sampler
 from specdec_lib.core.context import Context
 from specdec_lib.core.tree import MatchTable, Shape, TokenTree
+from specdec_lib.drafts.ngram import NgramDraft
 from specdec_lib.drafts.staged import StagedChain, StagedTree
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
+from specdec_lib.models.katz.model import Katz
 
 CONTEXT = Context.of([1, 2, 0])
 GREEDY, SAMPLED = Chance(0), Chance(0, Sampler(1.0))
@@ -24,21 +30,16 @@ BY_GAP = MatchTable((0.6, 0.2, 0.1), "by gap", (0.5, 1.5), BINNED)
 @pytest.mark.parametrize("match", [None, BY_GAP], ids=["greedy", "by gap"])
 def test_a_budget_holds_the_best_paths_of_all(match, budget):
     model = Counting(table_model(4, 3))
+    row = model.model.logits
     for seed in range(5 if match else 1):
         chance = Chance(seed, Sampler(1.0)) if match else GREEDY
 
-        def children(path, chance=chance):
-            logits = model.model.logits(CONTEXT.tokens + path)
-            if match is None:
-                return range(4), logits.softmax(-1).tolist()
-            tokens, gaps = chance.rank(logits, len(CONTEXT) + len(path), 4)
-            return tokens, [BY_GAP.rate(*one) for one in enumerate([gaps[1], *gaps[1:]])]
-
         draft = TreeDraft(model, budget=budget, depth=4, match=match or MatchTable())
         model.calls.clear()
-        found, wanted = path_scores(draft.propose(CONTEXT, chance)), best_paths(children, budget, 4)
-        assert found == pytest.approx({path: wanted[path] for path in found})
-        assert len(found) == budget and len(model.calls) <= 4
+        tree = draft.propose(CONTEXT, chance)
+        size = {"budget": budget, "depth": 4}
+        assert_best(tree, lambda path: row(CONTEXT.tokens + path), chance, match, **size)
+        assert len(model.calls) <= 4
 
 
 def test_only_nodes_that_get_children_are_read():
@@ -94,15 +95,13 @@ def test_widths_end_at_the_floor_and_a_full_context_as_shapes_do(siblings, floor
     assert by_widths.propose(CONTEXT, chance) == by_shape.propose(CONTEXT, chance)
 
 
-def test_a_shape_that_makes_no_sense_is_refused():
-    for wrong, message in (
-        ({}, "and one of them only: got widths=None, shape=None, budget=None"),
-        ({"widths": (1,), "shape": Shape.chain(1), "budget": 2}, "one of them only"),
-        ({"shape": Shape.chain(0)}, "at least 1 guess; to guess nothing use NoDraft"),
-        ({"widths": (1,), "siblings": "any"}, "'top' or 'iid' or 'distinct', got 'any'"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            TreeDraft(table_model(4, 1), **wrong)
+FOUR, CHAIN = table_model(4, 1), Shape.chain(1)
+test_a_shape_that_makes_no_sense_is_refused = refusals(
+    (lambda: TreeDraft(FOUR), "and one of them only: got widths=None, shape=None, budget=None"),
+    (lambda: TreeDraft(FOUR, widths=(1,), shape=CHAIN, budget=2), "one of them only"),
+    (lambda: TreeDraft(FOUR, shape=Shape.chain(0)), "at least 1 guess; .* use NoDraft"),
+    (lambda: TreeDraft(FOUR, widths=(1,), siblings="any"), "'iid' or 'distinct', got 'any'"),
+)
 
 
 def test_a_floor_stops_a_chain_of_doubt_and_widths_cost_no_more_than_the_nodes_above_it():
@@ -129,3 +128,71 @@ def test_a_staged_draft_ends_where_the_drafts_context_does(length):
     ):
         wanted, found = (draft.propose(context, SAMPLED) for draft in (plain, staged))
         assert nodes(found) == nodes(wanted) and bool(found.guesses) == (length <= 6)
+
+
+NGRAMS = Katz.fit([np.random.default_rng(0).integers(0, 7, 400)], 7)
+LARGE = Katz.fit([np.minimum(np.random.default_rng(2).zipf(1.3, 20000) - 1, 299)], 300)
+THREE = Context.of([3, 1, 0])
+
+
+def test_score_is_the_log_of_the_distribution_after_each_node():
+    context = Context((0, 2, 1), 2)
+    tree = TokenTree.rooted(context).grown([1, 2, 0], [0, 0, 2], source="test", scores=[0.5] * 3)
+    logits = NGRAMS.score(context, tree)
+    assert logits.dtype == torch.float64
+    wanted = [NGRAMS.probs(tokens) for tokens in [(2, 1), (1, 1), (1, 2), (2, 0)]]
+    np.testing.assert_array_equal(logits, np.log(wanted))
+
+
+def test_a_sampled_draft_is_ranked_under_the_noise_of_its_position_which_no_branches_have():
+    context, chance = THREE, Chance(9, Sampler(1.3))
+    tree = NgramDraft(NGRAMS, (6, 2)).propose(context, chance)
+    logits = NGRAMS.score(context, tree)
+    for node in range(7):
+        ranked, _ = chance.rank(logits[node], tree.position(node) + 1, 6 if node == 0 else 2)
+        assert [tree.tokens[child] for child in tree.children(node)] == ranked
+    assert tree.scores[1:7] == (0.75, 0.16, 0.04, 0.03, 0.015, 0.0075) and tree.scores[7] == 0.75**2
+    with pytest.raises(ValueError, match="noise cannot be enumerated"):
+        NgramDraft(NGRAMS, (2,)).propose(context, EveryBranch(0, Sampler(1.0)))
+
+
+@pytest.mark.parametrize(
+    "sampler", [Sampler(1.0), Sampler(0.7, top_k=3), Sampler(1.3, top_p=0.7), Sampler(1.0, 5, 0.9)]
+)
+def test_a_draft_ranks_as_its_sharpened_distribution_would(sampler):
+    chance, draft = Chance(7, sampler), NgramDraft(NGRAMS, (1,), counted_at=1.5)
+    for position in range(20):
+        tokens, gaps = chance.rank(torch.from_numpy(NGRAMS.probs([1, 0]) ** 1.5).log(), position, 4)
+        ranked, found = draft.rank((1, 0), 4, chance, position)
+        assert ranked == tokens
+        assert found == pytest.approx([gaps[1] if len(gaps) > 1 else math.inf, *gaps[1:]])
+
+
+def test_a_sampled_draft_looks_at_sixteen_candidates_and_none_at_more_than_there_are():
+    draft, context = NgramDraft(LARGE, (1,)), Context.of([0])
+    chances = (Chance(seed, Sampler(5.0)) for seed in range(300))
+    drawn = {draft.propose(context, chance).tokens[1] for chance in chances}
+    assert drawn <= set(LARGE.top([0], 16)[0]) and len(drawn) > 8
+    narrow = NgramDraft(Katz.fit([np.array([0, 1, 0])], 2), (5,))
+    assert narrow.propose(context, Chance(0)).guesses == 2
+
+
+@pytest.mark.parametrize("temperature,siblings", [(0, "ranked"), (1.0, "top"), (0, "top")])
+@pytest.mark.parametrize("budget", [1, 5, 16])
+def test_a_budget_holds_the_likeliest_paths_of_all(budget, temperature, siblings):
+    chance = Chance(0, Sampler(temperature))
+    tree = NgramDraft(NGRAMS, budget=budget, depth=3, siblings=siblings).propose(THREE, chance)
+    assert not tree.has_rows
+    assert_best(tree, sharpened, chance, budget=budget, depth=3)
+
+
+def sharpened(path: tuple[int, ...], power: float = 1.0) -> torch.Tensor:
+    return torch.from_numpy(NGRAMS.probs(THREE.tokens + path) ** power).log()
+
+
+@pytest.mark.parametrize("counted_at", [1.0, 1.5])
+@pytest.mark.parametrize("match", [MatchTable(), BY_GAP])
+def test_under_noise_a_budget_holds_the_best_products_of_match_rates(match, counted_at):
+    chance, row = Chance(5, Sampler(1.0)), partial(sharpened, power=counted_at)
+    draft = NgramDraft(NGRAMS, budget=9, depth=3, match=match, counted_at=counted_at)
+    assert_best(draft.propose(THREE, chance), row, chance, match, budget=9, depth=3)

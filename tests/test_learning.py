@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 import torch
 from cases import LEARNING
-from fakes import HERE, PROMPT, best_paths, fixed_model, path_scores, table_model
+from fakes import HERE, PROMPT, assert_best, fixed_model, table_model
 from tiny import tiny_ladder
 
 from specdec_lib.core.chance import Chance, Sampler
@@ -68,9 +68,8 @@ def test_a_greedy_tree_holds_the_best_products_of_probabilities():
     rows = torch.randn(5, 5, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
     tree = TokenTree.rooted(HERE).grown(range(1, 5), [0] * 4, source="", scores=[1.0] * 4)
     draft.learn(HERE, tree, rows)
-    probs = rows.softmax(-1)
-    best = best_paths(lambda path: (range(5), probs[(0, *path)[-1]].tolist()), 6, 3)
-    assert path_scores(draft.propose(HERE, Chance(0, Sampler(0)))) == pytest.approx(best, rel=1e-5)
+    found = draft.propose(HERE, chance := Chance(0, Sampler(0)))
+    assert_best(found, lambda path: rows[(0, *path)[-1]], chance, budget=6, depth=3, rel=1e-5)
 
 
 def test_a_learner_is_found_wherever_it_stands_and_learns_once_a_round():

@@ -5,7 +5,8 @@ import random
 import pytest
 import torch
 import transformers as hub
-from fakes import break_once, random_tree
+from caches import break_once, largest_error, random_tree, uncached
+from fakes import refusals
 
 from specdec_lib.core.context import Context
 from specdec_lib.core.tree import TokenTree
@@ -32,32 +33,11 @@ def network(kind: str, positions: int = POSITIONS) -> torch.nn.Module:
     return made(made.config_class(**sizes, **{room: positions})).double().eval()
 
 
-@torch.no_grad()
-def uncached(model, context: Context, tree: TokenTree) -> torch.Tensor:
-    """One plain forward per node."""
-    texts = [[*context.tokens, *tree.path_tokens(node)] for node in range(len(tree))]
-    return torch.stack([model(torch.tensor([text])).logits[0, -1] for text in texts])
-
-
-def largest_error(model, cached: CachedModel, cases: int) -> float:
-    """Random contexts (shared beginnings, going back and over) × trees, in random order."""
-    chance, worst = random.Random(1), 0.0
-    committed = [chance.randrange(VOCABULARY) for _ in range(40)]
-    for _ in range(cases):
-        tail = [chance.randrange(2) for _ in range(chance.randrange(4))]
-        context = Context.of(committed[: chance.randrange(1, 40)] + tail)
-        tree = random_tree(context, chance.randrange(12), chance, VOCABULARY)
-        error = (cached.score(context, tree) - uncached(model, context, tree)).abs().max()
-        worst = max(worst, float(error))
-    return worst
-
-
 @pytest.mark.parametrize("kind", MAKERS)
 def test_the_cache_is_pure(kind):
-    model = network(kind)
-    cached = CachedModel(model, "target", chunk_rows=5)
+    cached = CachedModel(network(kind), "target", chunk_rows=5)
     cached._cache.capacity = 4  # the buffers grow on the way
-    assert largest_error(model, cached, 30) < 1e-12
+    assert largest_error(cached, 30, words=VOCABULARY) < 1e-12
 
 
 @pytest.mark.gpu
@@ -111,10 +91,9 @@ def keeps_a_wrong_row(cached):
 
 @pytest.mark.parametrize("bug", [sees_siblings, sees_no_parent, row_as_position, keeps_a_wrong_row])
 def test_a_model_with_a_bug_is_caught(bug):
-    model = network("gpt2")
-    cached = CachedModel(model, "target")
+    cached = CachedModel(network("gpt2"), "target")
     bug(cached)
-    assert largest_error(model, cached, 30) > 1e-6
+    assert largest_error(cached, 30, words=VOCABULARY) > 1e-6
 
 
 def test_only_new_nodes_cost_rows():
@@ -148,27 +127,8 @@ def test_dead_branches_and_logits_of_tokens_long_passed_do_not_pile_up():
 
 @pytest.mark.parametrize("where", ["begin", "update", "move", "commit", "plan", "add", "keep"])
 def test_a_pass_that_was_interrupted_leaves_no_trace(where):
-    model, chance, cases = network("gpt2"), random.Random(2), []
-    cached = CachedModel(model, "target")
-    for number in range(30):
-        context = Context.of([chance.randrange(3) for _ in range(3 + number)])
-        tree = random_tree(context, 8, chance, VOCABULARY)
-        cases.append((context, tree, uncached(model, context, tree)))
-    part = cached._cache if hasattr(cached._cache, where) else cached._memory
-    break_once(cached, cases, part, where, call=2, tolerance=1e-12)
-
-
-@pytest.mark.parametrize(
-    "context,tree,message",
-    [
-        (Context.of([1, 2]), TokenTree(1, (1,)), "rooted at its context's last token"),
-        (Context.of([1, 99]), TokenTree(1, (99,)), "below the vocabulary's size 17, got 99"),
-        (Context.of([1] * 65), TokenTree(64, (1,)), "below the context length 64, got 64"),
-    ],
-)
-def test_what_does_not_fit_is_refused(context, tree, message):
-    with pytest.raises(ValueError, match=message):
-        CachedModel(network("gpt2"), "target").score(context, tree)
+    cached = CachedModel(network("gpt2"), "target")
+    break_once(cached, (cached._cache, cached._memory), where, 2, VOCABULARY)
 
 
 NEO = {"hidden_size": 32, "num_layers": 2, "num_heads": 4, "window_size": 4}
@@ -185,8 +145,19 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("reason", REFUSED)
-def test_a_model_that_a_tree_mask_would_be_wrong_for_is_refused(reason):
+def scored(tokens, tree) -> torch.Tensor:
+    return CachedModel(network("gpt2"), "target").score(Context.of(tokens), tree)
+
+
+def unfit(reason) -> CachedModel:
     made, sizes = REFUSED[reason]
-    with pytest.raises(ValueError, match=f"full causal attention and explicit positions.*{reason}"):
-        CachedModel(made(made.config_class(**({"vocab_size": 17} | sizes))), "target")
+    return CachedModel(made(made.config_class(**({"vocab_size": 17} | sizes))), "target")
+
+
+CAUSAL = "full causal attention and explicit positions.*"
+test_what_does_not_fit_and_models_that_a_tree_mask_would_be_wrong_for_are_refused = refusals(
+    (lambda: scored([1, 2], TokenTree(1, (1,))), "rooted at its context's last token"),
+    (lambda: scored([1, 99], TokenTree(1, (99,))), "below the vocabulary's size 17, got 99"),
+    (lambda: scored([1] * 65, TokenTree(64, (1,))), "below the context length 64, got 64"),
+    *((lambda reason=reason: unfit(reason), CAUSAL + reason) for reason in REFUSED),
+)

@@ -6,6 +6,7 @@ from random import Random
 
 import numpy as np
 import pytest
+from fakes import refusals
 
 from specdec_lib.core.chance import Chance
 from specdec_lib.core.context import Context
@@ -14,12 +15,11 @@ from specdec_lib.drafts.max_gram import ORIGINS, MaxGram
 PROMPT, GENERATION, FILLED = ORIGINS
 
 
-def test_max_gram_refuses_what_is_no_table_or_one_of_another_vocabulary():
-    for table in ([0.5], [1], [-2], [[0]]):
-        with pytest.raises(ValueError, match="got"):
-            MaxGram(np.array(table))
-    with pytest.raises(ValueError, match=r"3 entries, one per .* none for token 7"):
-        MaxGram(np.array([1, 2, -1])).propose(Context.of([7]), Chance(0))
+SEVEN, SHORT = Context.of([7]), MaxGram(np.array([1, 2, -1]))
+test_what_is_no_table_or_one_of_another_vocabulary_is_refused = refusals(
+    *((lambda one=one: MaxGram(np.array(one)), "got") for one in ([0.5], [1], [-2], [[0]])),
+    (lambda: SHORT.propose(SEVEN, Chance(0)), "3 entries, one per .* none for token 7"),
+)
 
 
 TEXTS, CHUNKS = 10_000, 10
@@ -66,15 +66,6 @@ def guessed(draft: MaxGram, context: Context) -> Guesses:
     assert tree.parents == tuple(range(-1, tree.guesses))
     assert tree.scores == tuple(0.75**depth for depth in range(len(tree)))
     return tree.tokens[1:], tree.sources[1:]
-
-
-def test_the_prompt_is_searched_before_the_generation_for_the_longest_match():
-    for prompt, generated, copied in (
-        ((5, 1, 2, 8, 1, 3, 2, 9, 3, 2), (), ((9, 3, 2), (PROMPT,) * 3)),
-        ((4, 9, 1), (4, 8, 4, 8, 4), ((9, 1), (PROMPT,) * 2)),
-        ((1, 1, 1), (4, 8, 4), ((8, 4), (GENERATION,) * 2)),
-    ):
-        assert guessed(MaxGram(), Context.of(prompt).extended(generated)) == copied
 
 
 def chunk(number: int) -> Iterator[tuple[MaxGram, Context]]:

@@ -30,6 +30,7 @@ PAGES = {
     for path in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").iterdir()))
 }
 README = PAGES["README.md"]
+GUIDE, FRONT = (" ".join(PAGES[name].split()) for name in ("guide.md", "README.md"))
 WITH_CODE = {name: page for name, page in PAGES.items() if "```python" in page}
 
 
@@ -176,23 +177,20 @@ def test_what_the_guide_says_about_cascades_is_so():
     table = pd.read_csv(MEASURED / "cascade_versus.csv").query("prices == 'measured'")
     chosen = table[table.chosen].set_index(["sampling", "domain"])
     gains = 100 * (chosen.ratio - 1)
-    greedy = gains["greedy"].drop("summary").round()
-    sampled = gains["T = 1"].round()
-    guide = " ".join(PAGES["guide.md"].split())
-    assert f"word problems by {greedy.min():.0f} to {greedy.max():.0f} percent" in guide
-    assert f"at T = 1 by {sampled.min():.0f} to {sampled.max():.0f} percent" in guide
+    greedy, sampled = gains["greedy"].drop("summary").round(), gains["T = 1"].round()
+    assert f"word problems by {greedy.min():.0f} to {greedy.max():.0f} percent" in GUIDE
+    assert f"at T = 1 by {sampled.min():.0f} to {sampled.max():.0f} percent" in GUIDE
     assert (table.query("sampling == 'greedy' and domain == 'summary'").ratio < 1).all()
 
 
 def test_what_the_guide_says_about_the_int8_edition_is_so():
     exact, rounded = pd.read_csv(MEASURED / "editions.csv").to_dict("records")
-    guide = " ".join(PAGES["guide.md"].split())
     assert (exact["divergence"], exact["same_choice"]) == (0, 1)
-    assert f"after {rounded['texts']} held-out prompts" in guide
-    losses = f"{rounded['loss']:.3f} nats per token and the exact one {exact['loss']:.3f}"
-    assert f"loses {losses}" in guide
-    assert f"is {rounded['divergence']:.4f} nats" in guide
-    assert f"at {rounded['same_choice']:.0%} of the places".replace("%", " %") in guide
+    assert f"after {rounded['texts']} held-out prompts" in GUIDE
+    losses = f"loses {rounded['loss']:.3f} nats per token and the exact one {exact['loss']:.3f}"
+    assert losses in GUIDE
+    assert f"is {rounded['divergence']:.4f} nats" in GUIDE
+    assert f"at {rounded['same_choice']:.0%} of the places".replace("%", " %") in GUIDE
 
 
 def test_what_the_guide_says_about_a_processor_without_avx512_is_so():
@@ -205,35 +203,32 @@ def test_what_the_guide_says_about_a_processor_without_avx512_is_so():
         for machine in ("amd-epyc-avx2-1-threads", "amd-epyc-avx512-bf16-1-threads")
     )
     slower = here.ms_per_token.item() / there.ms_per_token.item()
-    guide = " ".join(PAGES["guide.md"].split())
-    assert f"plain decoding takes {slower:.1f} times as long" in guide
+    assert f"plain decoding takes {slower:.1f} times as long" in GUIDE
     eight, sixteen = (seconds[rows] / seconds[1] for rows in (8, 16))
     ours = stored_race("amd-epyc-avx2-1-threads").query(plain).set_index("method")
     theirs = stored_race("amd-epyc-avx512-bf16-1-threads").query(plain).set_index("method")
     assert ours.ratio["tree"] < theirs.ratio_low["tree"]
     assert ours.ratio_low["chain"] < theirs.ratio["chain"] < ours.ratio_high["chain"]
     assert ours.load.min() > 2  # the second core was busy
-    assert f"8 rows take {eight:.1f} times as long as one, 16 rows {sixteen:.1f} times" in guide
+    assert f"8 rows take {eight:.1f} times as long as one, 16 rows {sixteen:.1f} times" in GUIDE
 
 
 def test_the_verdicts_are_those_of_the_scorecard():
-    verdicts = pd.read_csv(ROOT / "figures" / "06_scorecard.csv").verdict
-    formulas = pd.read_csv(ROOT / "figures" / "06_scorecard.csv").by.eq("predicted").sum()
+    table = pd.read_csv(ROOT / "figures" / "06_scorecard.csv")
+    verdicts, formulas = table.verdict, table.by.eq("predicted").sum()
     *first, last = [f"{count} {one}" for one in VERDICTS if (count := (verdicts == one).sum())]
     first[0] += f" ({formulas} of them formulas)"
     said = f"finds {', '.join(first)} and {last}."
-    text = " ".join(README.split())
-    assert f"Of {len(verdicts)} results of both papers, [06_scorecard]" in text and said in text
+    assert f"Of {len(verdicts)} results of both papers, [06_scorecard]" in FRONT and said in FRONT
 
 
 def test_the_sizes_are_those_of_the_card():
     card = json.loads((ROOT / "data" / "ladder" / "card.json").read_text())["models"]
-    sizes = [card[name]["parameters"] / 1e6 for name in ("target", "middle", "draft")]
-    target, middle, draft = sizes
-    text = " ".join(README.split())
-    assert f"Without its embedding the target has {target:.0f} million parameters" in text
+    names = "target", "middle", "draft"
+    target, middle, draft = (card[name]["parameters"] / 1e6 for name in names)
+    assert f"Without its embedding the target has {target:.0f} million parameters" in FRONT
     drafts = f"the *middle* model {middle:.0f} (4) and the one called *draft* {draft:.1f} (1);"
-    assert drafts in text
+    assert drafts in FRONT
 
 
 def test_the_glossary_has_every_column():

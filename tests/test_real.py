@@ -21,11 +21,8 @@ from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.decode import Generation, decode
 from specdec_lib.core.files import PREPARED, prepared_folder
 from specdec_lib.core.protocols import Draft
-from specdec_lib.drafts.cascade import from_matrix
 from specdec_lib.drafts.combined import NoDraft
-from specdec_lib.drafts.ngram import NgramDraft
-from specdec_lib.drafts.staged import StagedTree
-from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
+from specdec_lib.measure.sweep.stacks import table_drafts
 from specdec_lib.measure.texts import SAMPLERS, Texts
 from specdec_lib.measure.ties import BUG, ROUNDING, TWO_PROGRAMS, near_tie
 from specdec_lib.models.cached.model import CachedModel
@@ -39,7 +36,8 @@ from specdec_lib.workload.ladder import neutral
 GOLDEN = json.loads((Path(__file__).parent / "target_tokens.json").read_text(encoding="utf-8"))
 SHORT, LONGER, ANSWER = 24, 32, 256  # new tokens
 GREEDY, WARM = Sampler(0), Sampler(1.0)
-KINDS = ("chain", "tree", "staged", "cascade")
+KINDS = {"chain": "draft, chain of 4", "tree": "draft, tree of 16", "staged": "staged, tree of 16"}
+KINDS |= {"cascade": "cascade, middle + draft + Max-Gram"}  # of the README's table
 
 
 @pytest.fixture(scope="module")
@@ -55,22 +53,6 @@ def ladder() -> Ladder:
 def prompt() -> Prompt:
     """A short question."""
     return load_prompts("chat", "development", 1)[0]
-
-
-def drafts(ladder: Ladder, sampler: Sampler) -> dict[str, Draft]:
-    """One draft of each of KINDS, with its measured match table."""
-    match = ladder.match("draft", sampler)
-    tree = TreeDraft(ladder.draft, budget=8, depth=5, match=match)
-    counted_at = ladder.card["katz"]["temperature"]
-    table = NgramDraft(ladder.katz, budget=8, depth=4, counted_at=counted_at)
-    parts = (ladder.middle, ladder.draft, ladder.max_gram)
-    matrix = ((2, 1, 6), (0, 1, 6), (0, 0, 6))
-    return {
-        "chain": ChainDraft(ladder.draft, 4),
-        "tree": tree,
-        "staged": StagedTree(tree, table),
-        "cascade": from_matrix(parts, matrix, match=match),
-    }
 
 
 @dataclass(frozen=True)
@@ -160,7 +142,7 @@ def test_tokens_are_those_of_llama_cpp(ladder):
 @pytest.mark.parametrize("kind", KINDS)
 def test_speculation_writes_the_targets_own_tokens_in_fewer_rounds(kind, sampler, written):
     asked, wanted = written[sampler]
-    made = asked.decode(drafts(asked.ladder, sampler)[kind])
+    made = asked.decode(table_drafts(asked.ladder, sampler)[KINDS[kind]])
     assert made.tokens == wanted[:SHORT] and len(made.rounds) < SHORT - 2
 
 
@@ -169,7 +151,7 @@ def test_a_wrong_rule_and_a_wrong_chance_are_caught(written):
     rounds alone, and a target under a wrong chance writes another text.
     """
     asked, wanted = written[WARM]
-    draft = drafts(asked.ladder, WARM)["chain"]
+    draft = table_drafts(asked.ladder, WARM)[KINDS["chain"]]
     assert asked.decode(draft, rule=believing).tokens != wanted[:SHORT]
     right, wrong = asked.decode(draft), asked.decode(Elsewhere(draft))
     assert wrong.tokens == right.tokens and len(wrong.rounds) > len(right.rounds)
@@ -204,7 +186,7 @@ def test_the_hugging_face_door_writes_what_generate_writes(ladder, prompt):
     options = {"attention_mask": torch.ones_like(given), "max_new_tokens": SHORT}
     options |= {"do_sample": False, "pad_token_id": ladder.stop_tokens[0]}
     rounds = []
-    door = Speculative(drafts(ladder, GREEDY)["tree"], on_round=rounds.append)
+    door = Speculative(table_drafts(ladder, GREEDY)[KINDS["tree"]], on_round=rounds.append)
     with neutral(ladder), torch.no_grad():
         wanted, made = (
             tuple(network.generate(given, **options, **more)[0, len(tokens) :].tolist())

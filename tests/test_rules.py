@@ -4,9 +4,9 @@ import functools
 
 import pytest
 import torch
-from fakes import PROMPT, deviation, distance, one_round_distribution, table_model
+from fakes import PROMPT, deviation, distance, one_round_distribution, refusals, table_model
 from test_lossless_bugs import DISTINCT, DRAFTS, IID, PAIR, TOP
-from test_verify import KINDS, PAIRS, T1, TOKENS_PER_ROUND, expected_tokens
+from test_verify import KINDS, PAIRS, T1, expected_tokens
 
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.protocols import Verdict
@@ -132,27 +132,6 @@ def test_enumeration_catches_a_draw_per_twin(unchecked):
     assert deviation(TARGET, IID, T1, drawing_twice, length=2) > 1e-3
 
 
-TRAVERSED = {
-    ("iid", (1, 1)): (2.25, 2.03),
-    ("iid", (1, 1, 1)): (2.72, 2.346),
-    ("iid", (2, 1)): (2.352, 2.222),
-    ("distinct", (2, 1)): (2.434571, 2.301429),
-    ("iid", (2, 2)): (2.4456, None),
-    ("distinct", (2, 2)): (2.558073, None),
-}
-
-
-@pytest.mark.parametrize("kind,widths", TRAVERSED)
-def test_traverse_yields_the_golden_tokens_and_more_than_reject(kind, widths, unchecked):
-    """Those of `reject` are found by enumeration in test_verify.py."""
-    draft_of = functools.partial(TreeDraft, widths=widths, siblings=kind)
-    goldens = TRAVERSED[kind, widths], TOKENS_PER_ROUND[kind, widths]
-    for pair, golden, rejecting in zip(("three", "four"), *goldens, strict=True):
-        if golden is not None:
-            assert expected_tokens(pair, draft_of, traverse) == pytest.approx(golden, abs=1e-6)
-            assert golden > rejecting + 0.01
-
-
 @pytest.mark.parametrize("width", [1, 2, 3])
 @pytest.mark.parametrize(
     "pair,chosen", [("three", (0.31, 0.507, 0.6379)), ("four", (0.2, 0.35, 0.4646))]
@@ -170,14 +149,13 @@ def test_acceptance_of_independent_siblings(pair, chosen, width, unchecked):
         assert found == pytest.approx(slack * rate, abs=1e-8)
 
 
-@pytest.mark.parametrize("draft", [DISTINCT, TOP])
-def test_k_seq_refuses_siblings_of_several_distributions(draft):
-    with pytest.raises(ValueError, match='use siblings="iid"'):
-        deviation(TARGET, draft, T1, k_seq, length=2)
-
-
-@pytest.mark.parametrize("rule", [*RULES.values(), look_up, reject])
-def test_a_missing_target_row_is_refused(rule):
-    tree = TokenTree(0, (0,)).grown([1], [0], source="draft", scores=[1.0])
-    with pytest.raises(ValueError, match="2 nodes need as many target rows, got 1"):
-        rule(tree, torch.zeros(1, 2), Chance(0))
+ONE = TokenTree(0, (0,)).grown([1], [0], source="draft", scores=[1.0])
+SHORT = "2 nodes need as many target rows, got 1"
+test_siblings_of_several_distributions_and_a_missing_target_row_are_refused = refusals(
+    (lambda: deviation(TARGET, DISTINCT, T1, k_seq, length=2), 'use siblings="iid"'),
+    (lambda: deviation(TARGET, TOP, T1, k_seq, length=2), 'use siblings="iid"'),
+    *(
+        (lambda rule=rule: rule(ONE, torch.zeros(1, 2), Chance(0)), SHORT)
+        for rule in (*RULES.values(), look_up, reject)
+    ),
+)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from fakes import refusals
 from tiny import tiny_ladder
 from transformers import (
     GPT2Config,
@@ -170,25 +171,15 @@ OPT = {"hidden_size": 16, "ffn_dim": 16, "num_attention_heads": 1, "num_hidden_l
 DYNAMIC = {"rope_type": "dynamic", "rope_theta": 10000.0, "factor": 2.0}
 
 
-@pytest.mark.parametrize(
-    ("model", "reason"),
-    [
-        (lambda: OPTForCausalLM(OPTConfig(**OPT, vocab_size=9)), "'opt'"),
-        (lambda: gpt2(scale_attn_by_inverse_layer_idx=True), "scaled by layer"),
-        (lambda: gpt2(activation_function="gelu"), "'gelu'"),
-        (lambda: gpt2(n_embd=24, n_head=3), "heads of 8"),
-        (lambda: gpt2(n_inner=100), "MLP of 100"),
-        (lambda: llama(rope_parameters=DYNAMIC), "length of the text"),
-        (lambda: llama(hidden_act="gelu"), "gelu"),
-        (lambda: gpt2().double(), "float64"),
-    ],
+test_a_model_or_setting_that_it_does_not_know_is_refused_by_name = refusals(
+    (lambda: FastModel(OPTForCausalLM(OPTConfig(**OPT, vocab_size=9)), "fast"), "'opt'"),
+    (lambda: FastModel(gpt2(scale_attn_by_inverse_layer_idx=True), "fast"), "scaled by layer"),
+    (lambda: FastModel(gpt2(activation_function="gelu"), "fast"), "'gelu'"),
+    (lambda: FastModel(gpt2(n_embd=24, n_head=3), "fast"), "heads of 8"),
+    (lambda: FastModel(gpt2(n_inner=100), "fast"), "MLP of 100"),
+    (lambda: FastModel(llama(rope_parameters=DYNAMIC), "fast"), "length of the text"),
+    (lambda: FastModel(llama(hidden_act="gelu"), "fast"), "gelu"),
+    (lambda: FastModel(gpt2().double(), "fast"), "float64"),
+    (lambda: FastModel(gpt2(), "fast", edition="int4"), "exact or int8"),
+    (lambda: FastModel(gpt2(), "fast", threads=0), "at least 1"),
 )
-def test_a_model_that_it_does_not_know_is_refused_by_name(model: object, reason: str) -> None:
-    with pytest.raises(ValueError, match=reason):
-        FastModel(model(), "fast")
-
-
-def test_an_unknown_edition_and_no_thread_are_refused() -> None:
-    for options, reason in (({"edition": "int4"}, "exact or int8"), ({"threads": 0}, "at least 1")):
-        with pytest.raises(ValueError, match=reason):
-            FastModel(gpt2(), "fast", **options)

@@ -4,7 +4,6 @@ those that `TreeDraft` makes of its logits; its room and its stored weights.
 
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -182,7 +181,7 @@ def test_blocks_of_a_file_of_four_or_eight_bits_give_the_very_weights_back() -> 
     assert 0 < np.abs(back - others).max() < 0.02  # half a step, and the rounding of both ends
 
 
-def test_products_of_eight_bits_are_whole_numbers_by_any_instruction() -> None:
+def test_products_of_eight_bits_are_whole_numbers_by_any_instruction(tmp_path) -> None:
     """Those of AVX-512 VNNI, where it is there, of AVX2, and the plain way give the same bits."""
     code = (
         "import sys; import numpy as np; from specdec_lib.models.fast import tiles;"
@@ -197,12 +196,13 @@ def test_products_of_eight_bits_are_whole_numbers_by_any_instruction() -> None:
         " [arithmetic.linear_panels(layer, 0, one, x, y, 0, False)"
         " for one in range(arithmetic.pieces(layer))]; print(y.tobytes().hex())"
     )
-    found = []
-    for way in ("avx2", "plain", *(["vnni"] if DOT_PRODUCTS else [])):
-        with tempfile.TemporaryDirectory() as folder:
-            run = [sys.executable, "-c", code, way, folder]
-            found.append(subprocess.run(run, check=True, capture_output=True).stdout)
-    assert len(set(found)) == 1 and len(set(found[0].strip())) > 10
+    begun = [
+        subprocess.Popen([sys.executable, "-c", code, way, tmp_path / way], stdout=subprocess.PIPE)
+        for way in ("avx2", "plain", *(["vnni"] if DOT_PRODUCTS else []))
+    ]
+    found = {one.communicate()[0] for one in begun}
+    assert not any(one.returncode for one in begun) and len(found) == 1
+    assert len(set(found.pop().strip())) > 10
 
 
 def test_the_largest_of_any_number_of_values_is_that_of_numpy() -> None:

@@ -2,13 +2,12 @@
 what `generate` makes, and no draft changes a sample.
 """
 
-import random
-
 import numpy as np
 import pytest
 import torch
 import transformers as hub
-from fakes import break_once, random_tree
+from caches import break_once, largest_error, uncached
+from fakes import refusals
 from t5s import KINDS, START, STOP, VOCABULARY, generated, network, shaken, sources, started
 
 from specdec_lib.core.chance import Chance, Sampler
@@ -20,31 +19,6 @@ from specdec_lib.drafts.max_gram import MaxGram
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
 from specdec_lib.models import seq2seq
 from specdec_lib.models.seq2seq import Seq2SeqModel
-
-
-@torch.no_grad()
-def uncached(model, context: Context, tree: TokenTree) -> torch.Tensor:
-    """One plain forward of encoder and decoder per node."""
-    given, rows = {"input_ids": torch.tensor([context.source]), "use_cache": False}, []
-    for node in range(len(tree)):
-        text = torch.tensor([context.tokens + tree.path_tokens(node)])
-        rows.append(model(decoder_input_ids=text, **given).logits[0, -1])
-    return torch.stack(rows)
-
-
-def largest_error(model, cached: Seq2SeqModel, cases: int) -> float:
-    """Random contexts (going back and over, also to other sources) × trees in two steps."""
-    chance, worst = random.Random(1), 0.0
-    committed, asked = [START, *(chance.randrange(VOCABULARY) for _ in range(30))], sources(2)
-    for _ in range(cases):
-        tail = [chance.randrange(2) for _ in range(chance.randrange(4))]
-        tokens = (*committed[: chance.randrange(1, 30)], *tail)
-        context = Context(tokens, 1, asked[chance.random() < 0.2])
-        tree = random_tree(context, chance.randrange(12), chance, VOCABULARY)
-        for part in (tree.above([len(tree) // 2])[0], tree):
-            error = (cached.score(context, part) - uncached(model, context, part)).abs().max()
-            worst = max(worst, float(error))
-    return worst
 
 
 def test_the_last_position_is_right_after_a_dead_branch():
@@ -60,10 +34,9 @@ def test_the_last_position_is_right_after_a_dead_branch():
 
 @pytest.mark.parametrize("kind", [*KINDS, "mt5"])
 def test_every_row_is_that_of_a_fresh_forward_over_its_path(kind):
-    model = network(kind)
-    cached = Seq2SeqModel(model, "target")
+    cached = Seq2SeqModel(network(kind), "target")
     cached._memory.chunk_rows = 7
-    assert largest_error(model, cached, 25) < 1e-11
+    assert largest_error(cached, 25, words=VOCABULARY, sources=sources(2)) < 1e-11
 
 
 def by_entry(sees: np.ndarray) -> np.ndarray:
@@ -79,8 +52,7 @@ BUGS |= {"one too far": lambda sees: distances(sees) + 1}
 
 @pytest.mark.parametrize("bug", [*BUGS, "mask", "cross-attention of another source"])
 def test_a_model_with_a_bug_is_caught(bug, monkeypatch):
-    model = network("gated tied")
-    cached = Seq2SeqModel(model, "target")
+    cached = Seq2SeqModel(network("gated tied"), "target")
     begin, read = cached._cache.begin, cached.read_source
     if bug in BUGS:
         wrong = BUGS[bug]
@@ -89,7 +61,7 @@ def test_a_model_with_a_bug_is_caught(bug, monkeypatch):
         cached._cache.begin = lambda *given: begin(*given) | True
     else:
         cached.read_source = lambda context: read(started((2, 3)))
-    assert largest_error(model, cached, 8) > 1e-4
+    assert largest_error(cached, 8, words=VOCABULARY, sources=sources(2)) > 1e-4
 
 
 def test_the_encoder_runs_again_for_another_source_and_after_forgetting_only():
@@ -106,31 +78,15 @@ def test_the_encoder_runs_again_for_another_source_and_after_forgetting_only():
 
 @pytest.mark.parametrize("where", ["begin", "update", "move", "commit", "plan", "add", "forward"])
 def test_a_pass_that_was_interrupted_leaves_no_trace(where):
-    model, chance, cases = network("gated tied"), random.Random(2), []
-    cached = Seq2SeqModel(model, "target")
-    for number in range(24):
-        tokens = (START, *(chance.randrange(3) for _ in range(3 + number)))
-        context = Context(tokens, 1, sources(2)[number > 15])
-        tree = random_tree(context, 8, chance, VOCABULARY)
-        cases.append((context, tree, uncached(model, context, tree)))
-    parts = (model.encoder, cached._cache, cached._memory)
-    part = next(one for one in parts if hasattr(one, where))
-    break_once(cached, cases, part, where, call=1, tolerance=1e-11)
+    cached = Seq2SeqModel(network("gated tied"), "target")
+    parts = (cached.model.encoder, cached._cache, cached._memory)
+    break_once(cached, parts, where, 1, VOCABULARY, sources(2))
 
 
-@pytest.mark.parametrize(
-    "tokens,source,message",
-    [
-        ([START], None, "encoder-decoder model: .* a source of at least one token, got None"),
-        ([START], (3, VOCABULARY), r"the source's tokens must lie in 0…22, got 3…23"),
-        ([START] * 9, (3,), "below the context length 8, got 8"),
-    ],
-)
-def test_what_does_not_fit_is_refused(tokens, source, message):
-    model = Seq2SeqModel(network("relu tied"), "target", max_positions=8)
-    context = Context.of(tokens, source)
-    with pytest.raises(ValueError, match=message):
-        model.score(context, TokenTree.rooted(context))
+def scored(tokens, source) -> torch.Tensor:
+    context, model = Context.of(tokens, source), network("relu tied")
+    rooted = TokenTree.rooted(context)
+    return Seq2SeqModel(model, "target", max_positions=8).score(context, rooted)
 
 
 GPT2 = {"n_positions": 8, "n_embd": 8, "n_layer": 1, "n_head": 1}
@@ -142,11 +98,20 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("kind", REFUSED)
-def test_a_model_whose_distances_would_be_wrong_is_refused(kind):
+def unfit(kind) -> Seq2SeqModel:
     made, sizes = REFUSED[kind]
-    with pytest.raises(ValueError, match=f"a t5 or mt5 with a head for text, got {kind}"):
-        Seq2SeqModel(made(made.config_class(vocab_size=9, **sizes)), "target")
+    return Seq2SeqModel(made(made.config_class(vocab_size=9, **sizes)), "target")
+
+
+test_what_does_not_fit_and_models_whose_distances_would_be_wrong_are_refused = refusals(
+    (lambda: scored([START], None), "model: .* a source of at least one token, got None"),
+    (lambda: scored([START], (3, VOCABULARY)), "source's tokens must lie in 0…22, got 3…23"),
+    (lambda: scored([START] * 9, (3,)), "below the context length 8, got 8"),
+    *(
+        (lambda kind=kind: unfit(kind), f"a t5 or mt5 with a head for text, got {kind}")
+        for kind in REFUSED
+    ),
+)
 
 
 GREEDY = Chance(0)

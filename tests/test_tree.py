@@ -1,9 +1,10 @@
-"""What is derived from tokens and parents, and what may not be done to a tree with rows."""
+"""Contexts and trees: what is derived from tokens and parents, and what is refused."""
 
 import math
 
 import pytest
 import torch
+from fakes import refusals
 
 from specdec_lib.core.context import Context
 from specdec_lib.core.tree import ROOT, MatchTable, TokenTree, leading
@@ -55,22 +56,20 @@ def test_a_tree_with_rows_is_neither_truncated_nor_merged():
         assert change(drawn.without_rows()).guesses == 1
 
 
-@pytest.mark.parametrize(
-    "fields,message",
-    [
-        ({"tokens": (1, 2), "parents": (-1, 1)}, "precede its child: node 1 has parent 1"),
-        ({"tokens": (1, 2), "parents": (0, 0)}, "node 0 is the root"),
-        ({"tokens": (1, -2), "parents": (-1, 0)}, "from 0 on"),
-        ({"tokens": (1, 2), "parents": (-1, 0), "scores": (1.0, 1.5)}, "a score lies between"),
-        ({"tokens": (1,), "parents": (-1, 0)}, "one token, parent, source, score and row per node"),
-        ({"tokens": (1,), "parents": (-1,), "root_position": -1}, "counts from 0"),
-    ],
-)
-def test_what_is_no_tree_is_refused(fields, message):
-    nodes = len(fields["parents"])
+def made(tokens, parents, position=0, **fields) -> TokenTree:
+    nodes = len(parents)
     whole = {"sources": ("x",) * nodes, "scores": (1.0,) * nodes, "rows": (None,) * nodes}
-    with pytest.raises(ValueError, match=message):
-        TokenTree(**({"root_position": 0} | whole | fields))
+    return TokenTree(position, tokens, parents, **(whole | fields))
+
+
+test_what_is_no_tree_is_refused = refusals(
+    (lambda: made((1, 2), (-1, 1)), "precede its child: node 1 has parent 1"),
+    (lambda: made((1, 2), (0, 0)), "node 0 is the root"),
+    (lambda: made((1, -2), (-1, 0)), "from 0 on"),
+    (lambda: made((1, 2), (-1, 0), scores=(1.0, 1.5)), "a score lies between"),
+    (lambda: made((1,), (-1, 0)), "one token, parent, source, score and row per node"),
+    (lambda: made((1,), (-1,), -1), "counts from 0"),
+)
 
 
 BY_GAP = MatchTable((0.6, 0.2), "by gap", (0.5, 2.0), ((0.4, 0.3), (0.6, 0.2), (0.9, 0.04)))
@@ -81,19 +80,32 @@ def test_a_match_rate_is_that_of_the_gaps_bin_and_halves_beyond_the_last_rank():
     assert {asked: BY_GAP.rate(*asked) for asked in rates} == pytest.approx(rates)
 
 
-def test_what_is_no_match_table_is_refused():
-    for rates, edges, binned, message in (
-        ((), (), (), "probabilities that never rise"),
-        ((0.2, 0.4), (), (), "never rise"),
-        ((0.5,), (1.0,), ((0.5,),), "one bin more than edges, got .* and 1 bins"),
-        ((0.5,), (1.0, 1.0), ((0.5,),) * 3, "rising edges"),
-        ((0.5,), (1.0,), ((0.5,), (1.5,)), "each bin holds 1 probabilities"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            MatchTable(rates, "wrong", edges, binned)
+test_what_is_no_match_table_is_refused = refusals(
+    (lambda: MatchTable((), "x"), "probabilities that never rise"),
+    (lambda: MatchTable((0.2, 0.4), "x"), "never rise"),
+    (lambda: MatchTable((0.5,), "x", (1.0,), ((0.5,),)), "one bin more than edges, got .* 1 bins"),
+    (lambda: MatchTable((0.5,), "x", (1.0, 1.0), ((0.5,),) * 3), "rising edges"),
+    (lambda: MatchTable((0.5,), "x", (1.0,), ((0.5,), (1.5,))), "each bin holds 1 probabilities"),
+)
 
 
 def test_the_firsts_gap_is_its_lead():
     assert leading([7, 8, 9], [0.0, 0.4, 0.9], 3) == ([7, 8, 9], [0.4, 0.4, 0.9])
     assert leading([7, 8], [0.0, 0.4], 1) == ([7], [0.4])
     assert leading([7], [0.0], 4) == ([7], [math.inf])
+
+
+def test_a_longer_context_is_what_it_would_be_if_made_at_once():
+    longer = Context((1, 2), 1, source=(3,)).extended([4]).extended((5, 6))
+    whole = Context((1, 2, 4, 5, 6), 1, source=(3,))
+    assert longer == whole and hash(longer) == hash(whole)
+    assert "begun" not in repr(longer) and longer.begun == (1, 2, 4)
+    assert (longer.prompt, longer.generated, len(longer)) == ((1,), (2, 4, 5, 6), 5)
+
+
+test_what_is_no_context_is_refused = refusals(
+    (lambda: Context((), 0), "prompt is empty"),
+    (lambda: Context((1,), 0), "1…1, got 0"),
+    (lambda: Context((1,), 2), "1…1, got 2"),
+    (lambda: Context((-1,), 1), "from 0 on"),
+)

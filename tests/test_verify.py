@@ -5,7 +5,7 @@ import math
 
 import pytest
 import torch
-from fakes import ALPHA, SAMPLES, fixed_model, pairs_p_value
+from fakes import ALPHA, SAMPLES, fixed_model, pairs_p_value, refusals
 from scipy import stats
 
 from specdec_lib.core.chance import Chance, Sampler, every_outcome
@@ -14,6 +14,7 @@ from specdec_lib.core.tree import ROOT, TokenTree
 from specdec_lib.core.verify import reject
 from specdec_lib.drafts.cascade import Reviewed
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
+from specdec_lib.measure.rule_bench.rules import traverse
 
 T1 = Sampler(1.0)
 PAIRS = {
@@ -37,13 +38,13 @@ OPTIMAL = {  # the most that any lossless rule accepts of "iid" and "distinct" d
     ("four", 2): (0.79, 0.834524),
     ("four", 3): (0.871, 1),
 }
-TOKENS_PER_ROUND = {
-    ("iid", (1, 1)): (2.19, 1.96),
-    ("iid", (1, 1, 1)): (2.533, 2.176),
-    ("iid", (2, 1)): (2.292, 2.152),
-    ("distinct", (2, 1)): (2.374571, 2.222857),
-    ("iid", (2, 2)): (2.3376, None),
-    ("distinct", (2, 2)): (2.462359, None),
+TOKENS_PER_ROUND = {  # of both pairs, by `reject` and by `traverse`
+    ("iid", (1, 1)): ((2.19, 1.96), (2.25, 2.03)),
+    ("iid", (1, 1, 1)): ((2.533, 2.176), (2.72, 2.346)),
+    ("iid", (2, 1)): ((2.292, 2.152), (2.352, 2.222)),
+    ("distinct", (2, 1)): ((2.374571, 2.222857), (2.434571, 2.301429)),
+    ("iid", (2, 2)): ((2.3376,), (2.4456,)),
+    ("distinct", (2, 2)): ((2.462359,), (2.558073,)),
 }
 
 
@@ -67,11 +68,13 @@ def test_acceptance_of_one_node_is_golden(pair, width, kind, unchecked):
 
 
 @pytest.mark.parametrize("kind,widths", TOKENS_PER_ROUND)
-def test_expected_tokens_per_round_are_golden(kind, widths, unchecked):
+def test_expected_tokens_per_round_are_golden_and_more_by_traverse(kind, widths, unchecked):
     tree_of = functools.partial(TreeDraft, widths=widths, siblings=kind)
-    for pair, golden in zip(PAIRS, TOKENS_PER_ROUND[kind, widths], strict=True):
-        if golden is not None:
-            assert expected_tokens(pair, tree_of) == pytest.approx(golden, abs=1e-6)
+    for pair, goldens in zip(
+        PAIRS, zip(*TOKENS_PER_ROUND[kind, widths], strict=True), strict=False
+    ):
+        found = [expected_tokens(pair, tree_of, rule) for rule in (reject, traverse)]
+        assert found == pytest.approx(goldens, abs=1e-6) and found[1] > found[0] + 0.01
 
 
 @pytest.mark.parametrize("pair,golden", [("three", 43 / 62), ("four", 19 / 35)])
@@ -114,10 +117,12 @@ def test_a_residual_without_mass_falls_back_to_the_target(monkeypatch):
     assert torch.allclose(asked[0], distribution)
 
 
-@pytest.mark.parametrize("row", [[0.5, 0.0, 0.5], [0.5, 0.5], [math.nan] * 3])
-def test_a_row_that_cannot_be_the_distribution_of_its_token_is_refused(row):
-    with pytest.raises(ValueError, match="over 3 tokens"):
-        reject(one_guess(row), torch.zeros(2, 3), Chance(0, T1))
+test_a_row_that_cannot_be_the_distribution_of_its_token_is_refused = refusals(
+    *(
+        (lambda row=row: reject(one_guess(row), torch.zeros(2, 3), Chance(0, T1)), "over 3 tokens")
+        for row in ([0.5, 0.0, 0.5], [0.5, 0.5], [math.nan] * 3)
+    )
+)
 
 
 class BonusLikeSibling(Chance):

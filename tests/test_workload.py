@@ -1,12 +1,20 @@
-"""Prompt sets and match tables: what is loaded, and what is refused."""
+"""Prompts, match tables, the embedded pair and the papers' numbers: what is loaded and refused."""
 
+import shutil
 from dataclasses import replace
 
+import pandas as pd
 import pytest
+from fakes import refusals
+from t5s import generated
 
-from specdec_lib.core.chance import Sampler
+from specdec_lib.core.chance import Chance, Sampler
+from specdec_lib.core.decode import decode
+from specdec_lib.core.files import DATA
 from specdec_lib.core.tree import MatchTable
-from specdec_lib.workload import DOMAINS, SPLITS, Measured, load_prompts, seeds
+from specdec_lib.drafts.trees.growing import ChainDraft
+from specdec_lib.workload import DOMAINS, SPLITS, Measured, Pair, load_pair, load_prompts, seeds
+from specdec_lib.workload.published import number, price_list, published, published_beside
 
 
 @pytest.mark.parametrize("domain", DOMAINS)
@@ -72,3 +80,92 @@ def test_a_stored_table_comes_back_under_a_name_that_says_its_sampler():
     assert one.sampler == Sampler(0.7)
     with pytest.raises(ValueError, match="one bin more than edges"):
         Measured.of(stored | {"edges": [1.0, 2.0], "binned": [[0.3], [0.9]]})
+
+
+SOURCE_TOKENS = 192  # the pair was trained on sources of at most so many
+
+
+@pytest.fixture(scope="module")
+def loaded() -> Pair:
+    """The embedded pair in float32 on the CPU."""
+    return load_pair(device="cpu")
+
+
+def test_the_prompts_are_whole_and_of_files_that_were_not_trained_on(loaded):
+    for split in SPLITS:
+        prompts = load_prompts("docstring", split)
+        assert len(prompts) == 80 == len({prompt.name for prompt in prompts})
+        files = loaded.card["data"][f"{split.replace('-', '_')}_files"]
+        assert {prompt.origin for prompt in prompts} <= set(files)
+        assert max(len(loaded.encode(prompt).source) for prompt in prompts) < SOURCE_TOKENS
+        assert {prompt.domain for prompt in prompts} == {"docstring"}
+
+
+def test_a_prompt_is_the_source_and_the_decoder_begins_alone(loaded):
+    prompt = load_prompts("docstring")[0]
+    context = loaded.encode(prompt)
+    assert loaded.tokenizer.decode(context.source) == prompt.text
+    assert (context.tokens, context.prompt_tokens) == ((0,), 1)
+    assert len(loaded.encode("x = 1\n" * 200).source) > SOURCE_TOKENS  # nothing is cut in silence
+    copied = loaded.max_gram.propose(context.extended(context.source[:2]), Chance(0)).tokens
+    assert copied[1:4] == context.source[2:5]
+
+
+def test_greedy_output_is_that_of_generate_on_held_out_prompts(loaded):
+    draft, limits = ChainDraft(loaded.draft, length=4), {"stop_tokens": loaded.stop_tokens}
+    for prompt in load_prompts("docstring", "held-out", 10):
+        context = loaded.encode(prompt)
+        made = decode(loaded.target, draft, context, Chance(0), max_new_tokens=48, **limits)
+        assert made.tokens == generated(loaded.target.model, context.source, 48)
+
+
+NAMES = ("card.json", "tokenizer.json", "target/model.safetensors", "draft/config.json")
+
+
+def test_a_missing_damaged_or_unlisted_file_is_refused(tmp_path):
+    stored = shutil.copytree(DATA / "pair", tmp_path / "pair")
+    for name in NAMES:
+        whole = (stored / name).read_bytes()
+        (stored / name).write_bytes(whole[: len(whole) // 2])
+        with pytest.raises(ValueError, match=f"{name} is damaged"):
+            load_pair(folder=stored)
+        (stored / name).unlink()
+        with pytest.raises(ValueError, match=f"{name} is missing"):
+            load_pair(folder=stored)
+        (stored / name).write_bytes(whole)
+    card = (stored / "card.json").read_text()
+    (stored / "card.json").write_text(card.replace('"draft/model.safetensors"', '"draft/other"'))
+    with pytest.raises(ValueError, match=r"does not list draft/model\.safetensors"):
+        load_pair(folder=stored)
+
+
+def test_the_papers_tables_are_as_printed():
+    table = published("staged.table1").set_index("sampling")
+    assert table.loc["deterministic", "staged"] == 0.23
+    assert table.loc["top-k", "speculative"] == 0.48
+    assert number("staged.fig1", "baseline speed") == 150
+    assert number("staged.table2", "deterministic", "staged") == 475
+
+
+def test_a_price_list_leaves_out_who_has_no_price():
+    prices = {"t5-small": 0.02, "t5-base": 0.04, "t5-large": 0.11, "t5-xxl": 1, "mag": 0}
+    assert price_list("pw") == prices
+    assert price_list("ms")["llama-7b"] == 70000  # as in the paper's code, ten times too much
+
+
+test_what_is_not_printed_is_refused = refusals(
+    (lambda: published("staged.table9"), "published items are staged.table1"),
+    (lambda: price_list("nobody's"), "price lists are ms, pw; got"),
+    (lambda: number("staged.fig1", "no such row"), "got 'no such row', 'value'"),
+    (lambda: number("staged.fig1", "baseline speed", "no such column"), "'no such column'"),
+)
+
+
+def test_ours_stands_beside_the_papers():
+    mine = {"draft": "mine", "sampling": "greedy", "value": 0.3, "low": 0.2, "high": 0.4}
+    mine |= {"prompts": 12}
+    ours, samplings = pd.DataFrame([mine]), {"deterministic": "greedy"}
+    found = published_beside("staged.table1", ours, methods={"staged": "mine"}, samplings=samplings)
+    assert found.iloc[0].tolist() == ["greedy", "staged", 0.23, 0.3, 0.2, 0.4, 12]
+    with pytest.raises(ValueError, match="one row of ours is needed for 'other', 'greedy', got 0"):
+        published_beside("staged.table1", ours, methods={"staged": "other"}, samplings=samplings)

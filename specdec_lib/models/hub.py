@@ -1,6 +1,7 @@
 """Where a model lies: in a local folder, or under a name on the Hugging Face hub."""
 
 import functools
+from os.path import isdir
 from pathlib import Path
 from textwrap import shorten
 
@@ -18,7 +19,7 @@ def model_folder(source: Source) -> Path:
     """The folder of a model, downloaded once from the hub.  Raises ValueError for no model, and for
     a path that is no folder, for which no hub is asked.
     """
-    if Path(source).is_dir():
+    if isdir(source):  # False also for what can be no path, such as a name that is too long
         return Path(source)
     if isinstance(source, Path):
         raise ValueError(f"a model is a local folder in hub format; there is no folder {source}")
