@@ -13,7 +13,7 @@ import pytest
 from specdec_lib.core.files import replace_marked
 from specdec_lib.measure.intervals import bootstrap
 from specdec_lib.measure.race.families import OURS
-from specdec_lib.measure.race.readme import MARKS, shown_races, speeds
+from specdec_lib.measure.race.readme import AVX2, AVX512, MARKS, shown_races, speeds
 from specdec_lib.measure.race.table import stored_race
 from specdec_lib.measure.scorecard.claims import VERDICTS
 from specdec_lib.measure.sweep import stacks
@@ -117,31 +117,32 @@ def test_the_speeds_are_the_stored_measurement(edition):
 
 
 def test_what_is_said_about_the_speeds_is_so():
-    """In float32 all methods gain, interval and all; copies first gain most, in int8 too; int8 is
-    more than twice as fast, and every method gains less on top; a cascade gains less than a tree.
+    """In float32 all methods gain, interval and all; copies first gain most, in int8 too, and a
+    staged tree a little more than a tree; int8 is more than three times as fast, gains less on top,
+    and beats llama.cpp.
     """
     tuned = "domain == 'all' and baseline == 'autoregressive' and (temperature == 0 or top_k > 0)"
-    tables = [stored_race(edition=edition).query(tuned) for edition in ("exact", "int8")]
+    races = [stored_race(AVX512, edition=edition) for edition in MARKS]
+    tables = [race.query(tuned) for race in races]
     own, rounded = (table[table.method.isin(OURS)] for table in tables)
     assert len(own) == len(rounded) == 2 * len(OURS) and (own.ratio_low > 1).all()
     best = [one.loc[one.groupby("temperature").ratio.idxmax()] for one in (own, rounded)]
-    assert set(best[0].method) == {"copies first"}
+    assert all(set(one.method) == {"copies first"} for one in best)
     gains = [one.set_index(["method", "temperature"]).ratio for one in (own, rounded)]
     assert (gains[1] < gains[0]).all()
     assert (gains[0]["cascade"] < gains[0]["tree"]).all()
-    assert (gains[0][[("staged", 0), ("comb", 0)]] < gains[0]["tree", 0]).all()
+    assert (1 < gains[0]["staged"] / gains[0]["tree"]).all()
+    assert (gains[0]["staged"] / gains[0]["tree"] < 1.1).all()
+    ends = [own.set_index(["method", "temperature"])[end] for end in ("ratio_low", "ratio_high")]
+    assert (ends[0]["copies first"] < ends[1]["tree"]).all()
     plain = [table[table.method == "autoregressive"] for table in tables]
     fast, int8 = (one[one.runtime != "reference"].ms_per_token.to_numpy() for one in plain)
-    assert len(fast) == 2 and (fast > 2 * int8).all()
+    assert len(fast) == 2 and (fast > 3 * int8).all()
     greedy, sampled = best[1].ratio
-    assert set(best[1].method) == {"copies first"} and greedy > 1.5 > sampled
-    asked = "domain == 'all' and baseline == 'llama.cpp' and top_k == 50"
-    against = stored_race(edition="int8").query(asked).query("method == 'copies first'")
-    assert against.ratio.item() > 1
-    raw = pd.concat(map(pd.read_csv, MEASURED.glob("race_*avx512*-threads.csv"))).query(asked)
-    raw = raw.query("edition == 'int8' and method == 'copies first'")
-    assert raw.ratio_low.item() > 1  # from 8 prompts, so no page shows it
-    other = stored_race("amd-epyc-avx2-1-threads").query(tuned).set_index(["method", "temperature"])
+    assert greedy > 1.5 > sampled
+    against = races[1].query("domain == 'all' and baseline == 'llama.cpp'")
+    assert (against[against.method == "autoregressive"].ratio > 1).all() and len(against) > 20
+    other = stored_race(AVX2).query(tuned).set_index(["method", "temperature"])
     assert other.ratio["chain", 0] >= other.ratio["copies first", 0]  # without AVX-512
 
 
