@@ -134,7 +134,7 @@ def test_what_is_said_about_the_speeds_is_so():
     assert (1 < gains[0]["staged"] / gains[0]["tree"]).all()
     assert (gains[0]["staged"] / gains[0]["tree"] < 1.1).all()
     ends = [own.set_index(["method", "temperature"])[end] for end in ("ratio_low", "ratio_high")]
-    assert (ends[0]["copies first"] < ends[1]["tree"]).all()
+    assert ends[0]["copies first", 0] < ends[1]["tree", 0]
     plain = [table[table.method == "autoregressive"] for table in tables]
     fast, int8 = (one[one.runtime != "reference"].ms_per_token.to_numpy() for one in plain)
     assert len(fast) == 2 and (fast > 3 * int8).all()
