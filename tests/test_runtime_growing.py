@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 from numba import njit
+from test_runtime_fast import SAMPLERS, gpt2, llama, walk
 from transformers import PreTrainedModel
 
 from specdec_lib.core.chance import Chance, Sampler
@@ -24,7 +25,6 @@ from specdec_lib.models.fast.lanes import strip
 from specdec_lib.models.fast.model import FastModel
 from specdec_lib.models.fast.tiles import DOT_PRODUCTS
 from specdec_lib.models.fast.weights import block_steps
-from test_runtime_fast import SAMPLERS, gpt2, llama, walk
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 BINNED = (0.5, 0.2, 0.1), (0.7, 0.2, 0.1), (0.9, 0.05, 0.01)
