@@ -31,6 +31,12 @@ CORPORA = {
     "frequent bigrams, rare trigrams": ([np.array([0, 1, 2] * 20 + [3, 1, 2])], 6),
     "empty streams": ([np.array([], int), np.array([4, 2, 4]), np.array([], int)], 5),
 }
+# how many tokens are seen so often: raw Good-Turing discounts fall below 0, and rise above 1
+SEEN = {1: 12, 2: 3, 3: 9, 4: 2, 5: 7, 6: 1}
+CORPORA["discounts out of range"] = (
+    [np.array([r, 10 + n]) for r, count in SEEN.items() for n in range(count) for _ in range(r)],
+    30,
+)
 CASES = [
     pytest.param(*corpus, order, id=f"{name}, order {order}")
     for name, corpus in CORPORA.items()

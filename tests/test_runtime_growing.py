@@ -193,8 +193,8 @@ def test_products_of_eight_bits_are_whole_numbers_by_any_instruction(tmp_path) -
         " layer = weights.stack_panels([(draw((48, 70), np.float32), None)], 'int8');"
         " x, y = draw((3, 70), np.float32), np.zeros((3, 48), np.float32);"
         " x = arithmetic.quantise(x);"
-        " [arithmetic.linear_panels(layer, 0, one, x, y, 0, False)"
-        " for one in range(arithmetic.pieces(layer))]; print(y.tobytes().hex())"
+        " [arithmetic.linear_panels(layer, 0, one, 1, x, y, 0, False)"
+        " for one in range(arithmetic.pieces(layer, 1))]; print(y.tobytes().hex())"
     )
     begun = [
         subprocess.Popen([sys.executable, "-c", code, way, tmp_path / way], stdout=subprocess.PIPE)

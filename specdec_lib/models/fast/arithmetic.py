@@ -19,7 +19,6 @@ from specdec_lib.models.fast.tiles import (
 )
 
 NONE, GELU_TANH = range(2)  # activations
-PIECE = 8  # panels that one thread computes at a time
 # flags of LLVM: the first keeps sums in their order, the second may reorder sums of a fixed length
 LINEAR_IN_ORDER = {"contract"}
 LINEAR_IN_LANES = {"contract", "reassoc", "nsz"}
@@ -131,12 +130,12 @@ def _prepared(x, panels):
 
 
 @compiled(LINEAR_IN_ORDER)
-def linear_panels(linear, layer, number, x, y, activation, added):
+def linear_panels(linear, layer, number, size, x, y, activation, added):
     """Write one of `pieces` of x Wᵀ + bias, activated, to y, or add it; x is prepared."""
     weights, biases = linear[0][layer], linear[1]
-    most, last = adjoining(x), min(PIECE * (number + 1), len(weights))
+    most, last = adjoining(x), min(size * (number + 1), len(weights))
     sums = np.empty((len(x), most * COLUMNS), np.float32)
-    for panel in range(PIECE * number, last, most):
+    for panel in range(size * number, last, most):
         together = min(most, last - panel)
         panel_sums(weights, panel, together, x.shape[1], x, sums, 0)
         column, columns = panel * COLUMNS, together * COLUMNS
@@ -155,9 +154,9 @@ def linear_panels(linear, layer, number, x, y, activation, added):
 
 
 @compiled()
-def pieces(linear):
-    """How many calls of `linear_panels` make a linear layer."""
-    return (linear[0].shape[1] + PIECE - 1) // PIECE
+def pieces(linear, size):
+    """How many calls of `linear_panels`, of so many panels, make a linear layer."""
+    return (linear[0].shape[1] + size - 1) // size
 
 
 @compiled(LINEAR_IN_LANES)

@@ -1,5 +1,6 @@
 """A whole pass of a GPT-2 or Llama model in one compiled call, in float32. The order of every sum
-depends on its row alone: a row of a tree has the very bits that it has on its own.
+depends on its row alone: a row of a tree has the very bits that it has on its own, if all numbers
+of the others are finite (entries that a row does not see are multiplied by 0).
 """
 
 from types import FunctionType
@@ -21,7 +22,9 @@ from specdec_lib.models.fast.arithmetic import (
     prepared,
 )
 from specdec_lib.models.fast.lanes import strip
-from specdec_lib.models.fast.tiles import COLUMNS, compiled
+from specdec_lib.models.fast.tiles import COLUMNS, TOGETHER, compiled
+
+PIECE = 8  # panels of a call where there is one thread; fewer are shared out evenly among several
 
 
 @compiled(LINEAR_IN_ORDER)
@@ -136,8 +139,8 @@ def _pass(rows, keep, shape, tables, layers, head, keys, values, logits):
     for layer in range(len(mixed[0])):
         layer_norm(x, norms[layer, 0], norms[layer, 1], epsilon, centred, h)
         given = prepared(h, mixed[0])
-        for piece in prange(pieces(mixed)):
-            linear_panels(mixed, layer, piece, given, joined, NONE, False)
+        for piece in prange(pieces(mixed, PIECE)):
+            linear_panels(mixed, layer, piece, PIECE, given, joined, NONE, False)
         if len(cosines):
             rotate(joined, heads + key_heads, size, cosines, sines, positions)
         store_rows(joined, heads, size, start, keys[layer], values[layer])
@@ -147,24 +150,24 @@ def _pass(rows, keep, shape, tables, layers, head, keys, values, logits):
             key, value = keys[layer, shared], values[layer, shared]
             attend(queries, key, value, *seen, counts, attended, first)
         given = prepared(attended, out[0])
-        for piece in prange(pieces(out)):
-            linear_panels(out, layer, piece, given, x, NONE, True)
+        for piece in prange(pieces(out, PIECE)):
+            linear_panels(out, layer, piece, PIECE, given, x, NONE, True)
         layer_norm(x, norms[layer, 2], norms[layer, 3], epsilon, centred, h)
         given = prepared(h, up[0])
-        for piece in prange(pieces(up)):
-            linear_panels(up, layer, piece, given, wide, activation, False)
+        for piece in prange(pieces(up, PIECE)):
+            linear_panels(up, layer, piece, PIECE, given, wide, activation, False)
         if gated:
             for row in prange(count):
                 gate(wide[row], middle[row])
         else:
             middle = wide
         given = prepared(middle, down[0])
-        for piece in prange(pieces(down)):
-            linear_panels(down, layer, piece, given, x, NONE, True)
+        for piece in prange(pieces(down, PIECE)):
+            linear_panels(down, layer, piece, PIECE, given, x, NONE, True)
     layer_norm(x[count - keep :], norms[-1, 0], norms[-1, 1], epsilon, centred, h)
     given = prepared(h[:keep], head[0])
-    for piece in prange(pieces(head)):
-        linear_panels(head, 0, piece, given, logits, NONE, False)
+    for piece in prange(pieces(head, PIECE)):
+        linear_panels(head, 0, piece, PIECE, given, logits, NONE, False)
 
 
 def copied(function, name, **names):
@@ -177,4 +180,4 @@ def copied(function, name, **names):
 OTHERS = ("setitem", "numpy", "reduction", "inplace_binop", "stencil", "fusion")
 ONLY_LOOPS = {"prange": True} | dict.fromkeys(OTHERS, False)
 one_thread = compiled()(copied(_pass, "one_thread"))
-many_threads = compiled(parallel=ONLY_LOOPS)(copied(_pass, "many_threads"))
+many_threads = compiled(parallel=ONLY_LOOPS)(copied(_pass, "many_threads", PIECE=TOGETHER))

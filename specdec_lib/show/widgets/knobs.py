@@ -41,8 +41,10 @@ class Knob:
         """
         place, label = {"value": at}, self.label or name
         if self.offered is not None:
-            values = sorted({*self.offered, at, *later}) if self.widen else list(self.offered)
-            if wrong := [value for value in (at, *later) if value not in values]:
+            values, asked = list(self.offered), (at, *later)
+            if self.widen:
+                values = sorted({*values, *(one for one in asked if isinstance(one, int | float))})
+            if wrong := [value for value in asked if value not in values]:
                 raise ValueError(f"the knob {name!r} must be at one of {values}, got {wrong[0]!r}")
             if hasattr(self.kind, "options"):  # not by value: None would choose nothing
                 options = [(self.named(value), value) for value in values]
@@ -116,7 +118,8 @@ def make_knobs(
     """The widgets of an explorer, by name, that may later be at the presets; those that are widgets
     already stay.  Raises ValueError for a knob that does not exist, or a value it does not offer.
     """
-    check_knobs([name for values in (start, *presets) for name in values], knobs)
+    turned = [name for name, one in knobs.items() if isinstance(one, Knob) or hasattr(one, "value")]
+    check_knobs([name for values in (start, *presets) for name in values], turned)
     found = dict(knobs)
     for name, knob in knobs.items():
         if isinstance(knob, Knob):
