@@ -84,10 +84,11 @@ def paper_and_ours(
 
 def walltime(table: pd.DataFrame) -> go.Figure:
     """Speed against autoregressive decoding, `ratio`: a bar per `method` and `domain`, in it `ours`
-    in tokens per second, the paper's ratios, `paper_ratio` or NaN, as hollow diamonds.
+    in tokens per second, the paper's ratios, `paper_ratio` or NaN, as hollow diamonds; the legend
+    says which `paper_data` stands over which domain, the headline the one `sampling`.
     """
     ends = "ratio_low ratio ratio_high"
-    check(table, "domain method", f"ours paper_ratio {ends}")
+    check(table, "domain method", f"ours paper_ratio paper_data sampling {ends}")
     styles = {name: replace(one, hatch="") for name, one in looks(table["domain"]).items()}
     place, lane = lanes(table, "method", "domain", 0.84), 0.84 / len(styles)
     by = {"series": "domain", "text": "ratio", "note": "{ours:.4g} tokens per second"}
@@ -97,10 +98,13 @@ def walltime(table: pd.DataFrame) -> go.Figure:
     y = "speed ÷ autoregressive decoding's (in the bars: tokens per second)"
     chart = Chart(wide=780, high=404, x="how it is decoded", y=y)
     add_bars(chart, ours.assign(inside=ours["ours"].map(short)), styles, width=0.62 * lane)
-    add_dots(chart, theirs.assign(series="paper"), {"paper": PAPERS[0]}, size=10)
-    chart.figure.update_traces(textposition="bottom center", selector={"name": "paper"})
+    over = theirs.drop_duplicates("domain")
+    over = ", ".join(f"{row.paper_data} over {row.domain}" for row in over.itertuples())
+    paper = f"paper: {over}" if over else "paper"
+    add_dots(chart, theirs.assign(series=paper), {paper: PAPERS[0]}, size=10)
+    chart.figure.update_traces(textposition="bottom center", selector={"name": paper})
     chart.figure.update_traces(insidetextanchor="start", selector={"type": "bar"})
     chart.name_places("x", table["method"], longest=18)
     chart.start_at_zero("y", ours, 1.12, least=float(theirs["y"].max()))
     said = "Measured speed ÷ autoregressive decoding's on the same machine, ours and the paper's"
-    return chart.titled(said, plain="y")
+    return chart.titled(f"{said}, {' and '.join(names_of(table['sampling']))}", plain="y")

@@ -101,17 +101,21 @@ def break_even(
     grid = table.pivot(index="cost", columns="acceptance_rate", values="speed_up").astype(float)
     x, y = "acceptance rate of a guess", "seconds of a draft pass ÷ of a target pass"
     chart, most = Chart(high=464, x=x, y=y), max(1.25, float(np.nanmax(grid.to_numpy())))
-    place = {"x": list(grid.columns), "y": list(grid.index), "z": grid.to_numpy()}
-    font = {"size": 11, "color": DARK}
-    levels = {"start": 1.0, "end": most, "size": 0.25, "showlabels": True, "labelfont": font}
-    look = {"zmin": 1.0, "zmax": most, "line": {"width": 0.7, "color": INK}, "contours": levels}
+    place = {"x": list(grid.columns), "y": list(grid.index), "z": grid.to_numpy(np.float32)}
+    levels, thin = {"start": 1.0, "end": most, "size": 0.25}, {"width": 0.7, "color": INK}
+    look = {"zmin": 1.0, "zmax": most, "line": {"width": 0}, "contours": levels}
     look["colorscale"] = [[0, tint(LOSS)], [0.001, "#F4F9FC"], [1, GAIN]]
+    ticks = list(range(1, int(most) + 1))
     look["colorbar"] = {"title": {"text": "predicted speed-up", "side": "top"}, "thickness": 14}
+    look["colorbar"]["tickvals"] = ticks
     said = "rate %{x:.2f}, cost %{y:.2f}: %{z:.2f} times as fast<extra></extra>"
     chart.add(go.Contour(**place, **look, hovertemplate=said))
+    quiet, font = {"showscale": False, "hoverinfo": "skip"}, {"size": 11, "color": DARK}
+    levels |= {"start": 1.25, "coloring": "none", "showlabels": True, "labelfont": font}
+    chart.add(go.Contour(**place, **quiet, contours=levels, line=thin, showlegend=False))
     even = {"type": "constraint", "operation": "=", "value": 1.0, "showlabels": False}
-    look = {"showscale": False, "name": "break-even, predicted", "hoverinfo": "skip"}
-    chart.add(go.Contour(**place, contours=even, line={"width": 3.5, "color": LOSS}, **look))
+    look = {"line": {"width": 3.5, "color": LOSS}, "name": "break-even, predicted"}
+    chart.add(go.Contour(**place, **quiet, contours=even, **look))
     ends = "low acceptance_rate high" if "low" in points else ""
     dots = marks(points, "acceptance_rate", "cost", ends=ends, note="{pair}").assign(series=PAIR)
     add_dots(chart, dots, MAP_LOOKS, lying=True, size=11)
@@ -119,10 +123,13 @@ def break_even(
         star = pd.DataFrame([here], columns=["x", "y"]).assign(series=HERE, panel="")
         add_dots(chart, star, MAP_LOOKS, size=19)
     look = {"showarrow": False, "font": {"size": 12, "color": DARK}, "bgcolor": OPAQUE}
-    look |= {"yanchor": "bottom", "yshift": 8, "borderpad": 1}
+    cheap = dots[dots["y"] == dots["y"].min()]["x"]  # side by side: the left one's name is below
     for spot in dots.itertuples():
+        below = spot.y == dots["y"].min() and spot.x < cheap.max()
+        side = ("top", -8) if below else ("bottom", 8)
+        text = wrap(spot.pair, 24).replace(", ", ",<br>")
         chart.figure.add_annotation(
-            x=spot.x, y=spot.y, text=wrap(spot.pair, 24).replace(", ", ",<br>"), **look
+            x=spot.x, y=spot.y, text=text, yanchor=side[0], yshift=side[1], borderpad=1, **look
         )
     chart.axis("x", range=[grid.columns.min(), grid.columns.max()], showgrid=False)
     highest = max(HIGHEST, *dots["y"], *here[1:])

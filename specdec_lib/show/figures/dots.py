@@ -19,14 +19,15 @@ EWIF_LOOKS = {
 }
 RATES = {"ends": "low rate high", "note": "{at_risk:,.0f} tokens at risk"}
 ACCEPTED, RATE = "How often a guess is accepted, by", "acceptance rate"
-SAID = {"clock": "measured", "SWI": "counted", "predicted": "predicted"}
+SAID = {"predicted": "predicted", "SWI": "counted", "clock": "measured"}
+CLAIMS = {"predicted": "formulas", "SWI": "of SWI", "clock": "by the clock"}
 TICKS = (0.25, 0.5, 1, 2, 3, 4, 6, 8, 10)  # of a scorecard's axes
 VERDICTS = {  # of a scorecard's table, as its figure says them: which effect is larger
     "reproduced": "reproduced",
-    "same sign, smaller": "weaker than printed",
-    "same sign, larger": "stronger",
-    "sign unsettled": "too close to 1 to tell",
-    "opposite": "on the other side of 1",
+    "same sign, smaller": "nearer to 1 than printed",
+    "same sign, larger": "farther from 1",
+    "sign unsettled": "too close to tell",
+    "opposite": "opposite",
 }
 VISIBLE = {"cross": "circle", "x": "square"}  # strokes vanish behind other marks
 
@@ -45,21 +46,22 @@ def acceptance(
     `low` to `high`, joined by a line per `series`, and per `part` of it if there is that column;
     `at_risk` counts the tokens.
 
-    apart    how far the first and the last series stand left and right of their whole numbers
+    apart    how far the outer series stand beside their numbers; where `log_x`, in octaves
     bare     which marks have no interval, for the headline
     """
     check(table, "", f"{x} series low rate high at_risk")
-    rows = marks(table, x, "rate", series="series", **RATES)
+    note = f"{x_title.split(',')[0]}: {{{x}:,g}}; {RATES['note']}"
+    rows = marks(table, x, "rate", series="series", ends=RATES["ends"], note=note)
     if log_x and not rows["x"].min() > 0:
         raise ValueError(f"a logarithmic axis shows {x} above 0, got {rows['x'].min()}")
     chart = Chart(high=384, x=x_title, y=RATE)
     styles, values = looks(rows["series"]), sorted(set(rows["x"]))
     aside = dict(zip(styles, np.linspace(-apart, apart, len(styles)), strict=True))
-    rows["x"] += rows["series"].map(aside)
+    aside = rows["series"].map(aside)
+    rows["x"] = rows["x"] * 2**aside if log_x else rows["x"] + aside
     for _, own in rows.groupby(rows.get("part", rows["panel"])):
         add_dots(chart, own, styles, joined=2)
-    if apart:
-        chart.figure.update_traces(xhoverformat=".0f")
+    chart.figure.update_traces(hoverinfo="y+text+name", selector={"hoverinfo": "x+y+text+name"})
     chart.axis("x", type="log" if log_x else "linear", showline=True)
     if len(values) <= 24 and all(float(one).is_integer() for one in values):
         words = [with_prefix(one, "") if log_x else f"{one:g}" for one in values]
@@ -237,9 +239,12 @@ def scorecard(table: pd.DataFrame) -> go.Figure:
     ticks = [tick for tick in TICKS if ends[0] <= tick <= ends[1]]
     for axis in "xy":
         chart.count_in_factors(axis, *ends, ticks)
-    found = some["verdict"].value_counts()
-    said = ", ".join(f"{found[one]} {one}" for one in VERDICTS.values() if one in found)
-    formulas, swi = ((some["by"] == way).sum() for way in ("predicted", "SWI"))
-    kinds = f"{formulas} formulas, {swi} of SWI, {len(some) - formulas - swi} by the clock"
-    headline = f"{len(some)} printed speed-ups, {kinds}: {said}"
-    return chart.titled(headline, plain="y")
+    kinds = {name: some[some["by"] == way]["verdict"] for way, name in CLAIMS.items()}
+    said = [_verdicts(name, own) for name, own in kinds.items() if len(own)]
+    return chart.titled(f"{len(some)} printed ratios beside ours. {'. '.join(said)}", plain="y")
+
+
+def _verdicts(kind: str, verdicts: pd.Series) -> str:
+    found = verdicts.value_counts()
+    said = [f"{found[one]} {one}" for one in VERDICTS.values() if one in found]
+    return f"{len(verdicts)} {kind}: {', '.join(said) if said[1:] else f'all {found.index[0]}'}"

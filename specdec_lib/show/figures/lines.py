@@ -53,6 +53,7 @@ def sensitivity(table: pd.DataFrame) -> go.Figure:
     chart = Chart(rows["panel"], wide=380, high=330, x=x, y=y)
     add_dots(chart, rows, joined=2)
     papers = marks(table, lanes(table, "k00"), "paper_relative", panel="panel")
+    papers = papers[papers["k00"] != 1]  # there 1 by definition
     papers = papers.assign(series="paper").dropna(subset=["y"]).drop_duplicates(["panel", "k00"])
     add_dots(chart, papers, {"paper": PAPERS[0]}, size=12, by="measured")
     chart.name_places("x", table["k00"])
@@ -60,8 +61,8 @@ def sensitivity(table: pd.DataFrame) -> go.Figure:
 
 
 def lenience(table: pd.DataFrame) -> go.Figure:
-    """What `lenience` changes: a `value` ÷ plain decoding's, a panel per `metric`, a line per
-    `domain`; below an interval its `tail`, copied tokens in a draft at most, or NaN.
+    """What `lenience` changes: a `value` ÷ plain decoding's, a panel per `metric`, a series
+    per `domain`; below an interval its `tail`, copied tokens in a draft at most, or NaN.
     """
     check(table, "domain lenience metric", "low value high tail")
     table = table.assign(named=table["lenience"].map("{:g}".format))
@@ -70,7 +71,7 @@ def lenience(table: pd.DataFrame) -> go.Figure:
     x, y = "lenience (1: none)", "÷ plain decoding's (dotted)"
     chart = Chart(rows["panel"], wide=430, x=x, y=y, shared_y=False, gap=0.07)
     styles = looks(rows["series"])
-    add_dots(chart, rows, styles, joined=2)
+    add_dots(chart, rows, styles)
     tails = rows["tail"].map("{:g}".format).replace("nan", "")
     words = rows.assign(text=tails, y=rows["low"].fillna(rows["y"])).drop(columns=["low", "high"])
     for (_, name), own in words.groupby(["panel", "series"], sort=False):

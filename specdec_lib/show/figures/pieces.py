@@ -73,7 +73,7 @@ def cascade_ablation(table: pd.DataFrame) -> go.Figure:
     chart.figure.add_vline(x=0, line={"width": 1.5, "color": INK})
     chart.axis("x", range=span_of(everything, 0.24, 0.22), tick0=0, dtick=100)
     chart.name_places("y", table["variant"], longest=18)
-    said = "What leaving a part out changes, by SWI and by the clock (left of 0: slower)"
+    said = "A cascade tuned on SWI: what leaving a part out changes (left of 0: worse)"
     return chart.titled(said)
 
 

@@ -51,8 +51,8 @@ def places(ladder: Ladder, stored: Texts, prompts: Sequence[Prompt]) -> Along:
 
 
 def knows(table: Katz, along: Along, counted_at: float) -> dict[str, float]:
-    """How often the draft's choice is the table's first, and among its first four; microseconds per
-    lookup.
+    """How often the draft's choice is the table's first, and among its first four, over how many
+    prompts and places; microseconds per lookup.
     """
     guesser = NgramDraft(table, widths=(1,), counted_at=counted_at)
     hits, seconds = np.zeros((len(along), RANKS)), 0.0
@@ -65,7 +65,8 @@ def knows(table: Katz, along: Along, counted_at: float) -> dict[str, float]:
             table.top(window, RANKS)
         seconds += time.perf_counter() - started
     sizes = [len(own) for _, own in along]
-    found = {"places": sum(sizes), "lookup_microseconds": 1e6 * seconds / sum(sizes)}
+    found = {"prompts": len(sizes), "places": sum(sizes)}
+    found["lookup_microseconds"] = 1e6 * seconds / sum(sizes)
     found |= named_interval("first", bootstrap(hits[:, 0], sizes))
     return found | named_interval("among_4", bootstrap(hits.sum(axis=1), sizes))
 
