@@ -2,6 +2,7 @@
 those that `TreeDraft` makes of its logits; its room and its stored weights.
 """
 
+import functools
 import subprocess
 import sys
 from collections.abc import Callable
@@ -17,6 +18,8 @@ from transformers import PreTrainedModel
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.context import Context
 from specdec_lib.core.tree import MatchTable, Shape, TokenTree
+from specdec_lib.drafts import ngram
+from specdec_lib.drafts.ngram import NgramDraft
 from specdec_lib.drafts.staged import StagedTree
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
 from specdec_lib.models.cut_head import cut_head
@@ -25,6 +28,7 @@ from specdec_lib.models.fast.lanes import strip
 from specdec_lib.models.fast.model import FastModel
 from specdec_lib.models.fast.tiles import DOT_PRODUCTS
 from specdec_lib.models.fast.weights import block_steps
+from specdec_lib.models.katz.model import Katz
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 BINNED = (0.5, 0.2, 0.1), (0.7, 0.2, 0.1), (0.9, 0.05, 0.01)
@@ -106,6 +110,43 @@ def test_a_staged_tree_is_the_tree_grown_level_by_level(network: str, sampler: S
     assert 0 < staged.usage.passes <= slow.usage.passes
 
 
+@functools.cache
+def table_of(network: str) -> Katz:
+    """N-grams of what the network writes, so that its guesses are often right."""
+    model, texts = FastModel(NETWORKS[network](), "draft", threads=1), []
+    for seed, (context, _) in enumerate(walk(30, seed=4)):
+        for sampler in (Sampler(0), Sampler(1.0)):
+            chain = ChainDraft(model, 6).propose(context, Chance(seed, sampler))
+            texts.append(np.array([*context.tokens[-2:], *chain.tokens[1:]]))
+    return Katz.fit(texts, model.vocabulary)
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("sampler", [*SAMPLERS, Sampler(0.8)], ids=str)
+@pytest.mark.parametrize("network", NETWORKS)
+def test_a_staged_tree_grown_in_one_call_is_that_grown_pass_by_pass(
+    network: str, sampler: Sampler, shape: dict
+) -> None:
+    grown, slow = (FastModel(NETWORKS[network](), "draft", threads=1) for _ in range(2))
+    tree, scouted = TreeDraft(grown, match=MATCH, **shape), 0
+    scouts = (NgramDraft(table_of(network), budget=5, depth=3), {"guided": 1})
+    scouts = scouts, (NgramDraft(table_of(network), widths=(2, 2, 1, 1, 1)), {"guided": 3})
+    for number, (context, _) in enumerate(walk(30, seed=4)):
+        chance, (scout, options) = Chance(number, sampler), scouts[number % 2]
+        quick = StagedTree(tree, scout, **options)
+        found, wanted = (
+            one.propose(context, chance)
+            for one in (quick, replace(quick, draft=long_way(tree, slow)))
+        )
+        assert (found.tokens, found.parents) == (wanted.tokens, wanted.parents)
+        assert found.sources == wanted.sources
+        assert found.scores == pytest.approx(wanted.scores, rel=1e-5)
+        assert torch.equal(grown.score(context, found), slow.score(context, found))
+        scouted += found.sources.count("n-gram")
+    assert grown.usage.passes == slow.usage.passes and grown.usage.rows == slow.usage.rows
+    assert scouted > 10
+
+
 def test_ties_with_the_last_of_a_top_k_are_kept_and_logits_that_are_no_numbers_refused() -> None:
     model, given = gpt2(), (Context.of([1, 2, 3]), Chance(3, SAMPLERS[1]))
     with torch.no_grad():
@@ -135,9 +176,23 @@ def test_a_tree_ends_where_the_context_is_full_and_a_huge_one_takes_the_long_way
 def test_that_comparison_catches_noise_of_another_position(monkeypatch: pytest.MonkeyPatch) -> None:
     keys = choices.noise_keys  # those of the compiled call alone
     monkeypatch.setattr(choices, "noise_keys", lambda chance, *at: keys(chance, at[0] + 1, at[1]))
-    compare = test_a_tree_grown_in_one_call_is_the_tree_grown_level_by_level
+    for compare in (
+        test_a_tree_grown_in_one_call_is_the_tree_grown_level_by_level,
+        test_a_staged_tree_grown_in_one_call_is_that_grown_pass_by_pass,
+    ):
+        with pytest.raises(AssertionError):
+            compare("llama, cut", SAMPLERS[1], SHAPES[3])
+
+
+def test_that_comparison_catches_another_scout(monkeypatch: pytest.MonkeyPatch) -> None:
+    guess = ngram.grow_guesses  # not that of the compiled call
+    monkeypatch.setattr(
+        ngram, "grow_guesses", lambda *given: tuple(one[..., :3] for one in guess(*given))
+    )
     with pytest.raises(AssertionError):
-        compare("llama, cut", SAMPLERS[1], SHAPES[3])
+        test_a_staged_tree_grown_in_one_call_is_that_grown_pass_by_pass(
+            "llama, cut", SAMPLERS[1], SHAPES[3]
+        )
 
 
 def test_more_room_is_made_when_it_is_needed_and_not_for_texts_with_nothing_in_common() -> None:

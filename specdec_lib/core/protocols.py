@@ -95,9 +95,12 @@ class TreeGrower(Protocol):
         budget: int | None,
         floor: float,
         match: MatchTable,
+        scout: tuple[object, int, str] | None = None,
     ) -> TokenTree | None:
         """The tree of "ranked" siblings that a `TreeDraft` would grow from `score`, up to rounding
         of scores; with a budget, every width is it. None for settings without support.
+
+        scout    of a `StagedTree`: a `Guesser`, `guided`, and the source of what it guessed too
         """
         ...
 

@@ -13,7 +13,7 @@ from specdec_lib.core.tree import Count, MatchTable, TokenTree
 from specdec_lib.drafts.trees.slots import check_limits
 from specdec_lib.models.fast.choices import match_arrays, noise_keys
 from specdec_lib.models.katz.model import Katz
-from specdec_lib.models.katz.trie import Warp, grow_guesses, rank_continuations
+from specdec_lib.models.katz.trie import Guesser, Warp, grow_guesses, rank_continuations
 
 
 @checked
@@ -48,24 +48,21 @@ class NgramDraft:
 
     def propose(self, context: Context, chance: Chance) -> TokenTree:
         """Guess how `context` goes on, with fewer guesses where the table knows fewer tokens."""
-        widths = self.widths if self.budget is None else (self.budget,) * self.depth
-        warp, table = self._warp(chance), self.table
-        nodes, scores = grow_guesses(
-            table.trie,
-            table.vocabulary,
-            table.window(context.tokens),
-            table.order,
-            (np.array(widths, np.int64), int(self.budget or 0)),  # else compiled anew
-            warp,
-            match_arrays(self.match),
-            noise_keys(chance, len(context), len(widths))
-            if warp.temperature
-            else np.zeros(len(widths), np.uint64),
-        )
+        guesser = self.guesser(context, chance)
+        keys = noise_keys(chance, len(context), len(guesser.limits[0]))
+        nodes, scores = grow_guesses(*guesser, keys)
         tokens, parents = nodes[:, 1:].tolist()
         return TokenTree.rooted(context).grown(
             tokens, parents, source=self.source, scores=scores[1:].tolist()
         )
+
+    def guesser(self, context: Context, chance: Chance) -> Guesser:
+        """The table and the limits for a compiled call; raises ValueError for a strange token."""
+        widths, table = self.widths or (self.budget,) * self.depth, self.table
+        limits = np.array(widths, np.int64), int(self.budget or 0)  # else compiled anew
+        window, match = table.window(context.tokens), match_arrays(self.match)
+        given = table.vocabulary, window, table.order, limits, self._warp(chance), match
+        return Guesser(table.trie, *given)
 
     def rank(
         self, tokens: tuple[int, ...], k: int, chance: Chance, position: int

@@ -16,6 +16,7 @@ from specdec_lib.core.kinds import checked
 from specdec_lib.core.protocols import Draft, LanguageModel
 from specdec_lib.core.tree import ROOT, Count, MatchTable, TokenTree
 from specdec_lib.core.verify import look_up, reject
+from specdec_lib.drafts.ngram import NgramDraft
 from specdec_lib.drafts.trees.growing import ChainDraft, Known, TreeDraft
 from specdec_lib.drafts.trees.slots import Child, add_children
 
@@ -38,6 +39,10 @@ class StagedTree:
     def propose(self, context: Context, chance: Chance) -> TokenTree:
         """Grow the tree from the known logits, and score missing nodes, until none is missing."""
         tree = self.draft.as_tree if isinstance(self.draft, ChainDraft) else self.draft
+        if isinstance(table := self.scout, NgramDraft):
+            scout = table.guesser(context, chance), self.guided, table.source
+            if (grown := tree.grown_by_model(context, chance, scout)) is not None:
+                return grown
         reading = _Reading(self, tree, context, chance)
         while True:
             tree = reading.draft.grow(context, chance, reading.children)

@@ -71,7 +71,7 @@ class TreeDraft:
                 for node, width in widths.items()
             }
 
-        grown = self._grown_by_model(context, chance)
+        grown = self.grown_by_model(context, chance)
         return self.grow(context, chance, expand) if grown is None else grown
 
     @functools.cached_property
@@ -90,14 +90,16 @@ class TreeDraft:
             return self.model.score(context, tree).unbind()
         return [functools.partial(ranked, node) for node in range(len(tree))]
 
-    def _grown_by_model(self, context: Context, chance: Chance) -> TokenTree | None:
+    def grown_by_model(
+        self, context: Context, chance: Chance, scout: tuple[object, int, str] | None = None
+    ) -> TokenTree | None:
+        """The tree if the model can grow it itself, with the scout of `TreeGrower.grow`."""
         if self._grower is None or self.shape is not None:
             return None
         reach = self.reach(context)
         widths = (self.budget,) * reach if self.widths is None else self.widths[:reach]
-        return self._grower.grow(
-            context, chance, widths=widths, budget=self.budget, floor=self.floor, match=self.match
-        )
+        limits = {"widths": widths, "budget": self.budget, "floor": self.floor}
+        return self._grower.grow(context, chance, **limits, match=self.match, scout=scout)
 
     def grow(self, context: Context, chance: Chance, expand: ExpandNodes) -> TokenTree:
         """Build the tree level by level; a node without children from `expand` stays a leaf."""

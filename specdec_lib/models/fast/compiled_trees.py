@@ -1,5 +1,5 @@
-"""A small model's whole tree of guesses in one compiled call, as `TreeDraft` grows it: Python's
-work around a level costs more than a small draft's pass.
+"""A small model's whole tree of guesses in one compiled call, as `TreeDraft` grows it, or
+`StagedTree` with an n-gram scout: Python's work around a level costs more than a draft's pass.
 """
 
 from typing import no_type_check
@@ -9,35 +9,98 @@ import numpy as np
 from specdec_lib.models.fast.choices import rank_row
 from specdec_lib.models.fast.kernels import copied, many_threads, one_thread
 from specdec_lib.models.fast.tiles import compiled
+from specdec_lib.models.katz.trie import grow_guesses
 
-TOKEN, PARENT, DEPTH, ENTRY = range(4)  # rows of the array of nodes
+TOKEN, PARENT, DEPTH, ROW = range(4)  # of a node; ROW: the number of the row that it is read in
+CHILD, NEXT, SCOUTED = range(
+    3, 6
+)  # of a row: its last child, and the child of its parent before it
+# Rows are numbered from the root's, 0, which is the child of none.
 
 
 @compiled()
-def root_rows(begun, rest):
-    """The rows of the tokens that were not read yet, of which the root is the last."""
+def child_row(reads, row, token):
+    """The row of a token below a row; 0 if there is none."""
+    found = reads[CHILD, row]
+    while found and reads[TOKEN, found] != token:
+        found = reads[NEXT, found]
+    return found
+
+
+@compiled()
+def add_row(reads, count, row, token):
+    """Add the row of a token below a row; return its number, and the number of rows."""
+    reads[TOKEN, count], reads[PARENT, count] = token, row
+    reads[DEPTH, count] = reads[DEPTH, row] + 1
+    reads[NEXT, count], reads[CHILD, row] = reads[CHILD, row], count
+    return count, count + 1
+
+
+@compiled()
+def pass_rows(begun, rest, reads, first, stop):
+    """The rows `first` to `stop` of a pass, with the entries of their paths beyond the committed
+    context; before the root's, those of the other tokens that were not read yet.
+    """
     position, start, committed, root_path = begun
-    count = len(rest)
-    paths = root_path.repeat(count).reshape(len(root_path), count).T.copy()
-    order = np.arange(count)
-    return rest, position + order, start, committed, paths, len(root_path) - count + 1 + order
+    above, new = (0 if first else len(rest)), max(first, 1)
+    count, beyond = above + stop - new, len(root_path)
+    deepest = reads[DEPTH, new:stop].max() if new < stop else 0
+    tokens, positions, lengths = np.empty((3, count), np.int64)
+    paths = np.zeros((count, beyond + deepest), np.int64)
+    paths[:, :beyond] = root_path
+    for one in range(above):
+        tokens[one], positions[one] = rest[one], position + one
+        lengths[one] = beyond - above + 1 + one
+    root = start + len(rest) - 1  # its entry; those of the other rows follow
+    for row in range(new, stop):
+        one, at, depth = above + row - new, row, reads[DEPTH, row]
+        for step in range(depth, 0, -1):
+            paths[one, beyond + step - 1] = root + at
+            at = reads[PARENT, at]
+        tokens[one], lengths[one] = reads[TOKEN, row], beyond + depth
+        positions[one] = position + len(rest) - 1 + depth
+    return tokens, positions, (root + first if first else start), committed, paths, lengths
 
 
 @compiled()
-def level_rows(begun, rest, frontier, level, first, nodes):
-    """The rows of a level's nodes, with the entries of their paths beyond the committed context."""
-    position, _, committed, root_path = begun
-    count = len(frontier)
-    paths = np.empty((count, len(root_path) + level), np.int64)
-    for row in range(count):
-        paths[row, : len(root_path)] = root_path
-        node = frontier[row]
-        for step in range(level, 0, -1):
-            paths[row, len(root_path) + step - 1] = nodes[ENTRY, node]
-            node = nodes[PARENT, node]
-    positions = np.full(count, position + len(rest) - 1 + level)
-    lengths = np.full(count, paths.shape[1])
-    return nodes[TOKEN][frontier], positions, first, committed, paths, lengths
+def guesses_below(guesser, noise_keys, reads, row):
+    """The nodes of the scout's tree below a row."""
+    at, depth = row, reads[DEPTH, row]
+    path = np.empty(depth, np.int64)
+    for step in range(depth, 0, -1):
+        path[step - 1], at = reads[TOKEN, at], reads[PARENT, at]
+    table, window = guesser, np.concatenate((guesser.window, path))
+    return grow_guesses(
+        table.trie,
+        table.vocabulary,
+        window,
+        table.order,
+        table.limits,
+        table.warp,
+        table.match,
+        noise_keys[depth:],
+    )[0]
+
+
+@compiled()
+def add_scouted(guesser, guided, noise_keys, deepest, missing, reads, first, count):
+    """Add the rows that the scout guesses below the best of the rows from `first` on, which have
+    the scores `missing`; return the number of rows.
+    """
+    order = np.argsort(-missing[: count - first], kind="mergesort")[:guided] + first
+    for best in order:
+        nodes = guesses_below(guesser, noise_keys, reads, best)
+        place = np.full(nodes.shape[1], best)
+        for node in range(1, len(place)):
+            above, token = place[nodes[PARENT, node]], nodes[TOKEN, node]
+            if above < 0 or reads[DEPTH, above] == deepest:
+                place[node] = -1
+                continue
+            row = child_row(reads, above, token)
+            if not row:
+                row, count = add_row(reads, count, above, token)
+            place[node], reads[SCOUTED, row] = row, 1
+    return count
 
 
 @compiled()
@@ -47,7 +110,7 @@ def append_children(tokens, factors, node, level, floor, worst, nodes, scores, c
         score = scores[node] * min(1.0, factors[child])
         if factors[child] > 0 and score >= floor and score > worst:
             nodes[TOKEN, count], nodes[PARENT, count] = tokens[child], node
-            nodes[DEPTH, count], nodes[ENTRY, count] = level + 1, -1
+            nodes[DEPTH, count], nodes[ROW, count] = level + 1, 0
             scores[count] = score
             count += 1
     return count
@@ -69,60 +132,73 @@ def keep_best(count, budget, nodes, scores):
     return min(budget, count - 1) + 1
 
 
-@compiled()
-def root_alone(token, entry, most):
-    """Arrays for so many nodes and their scores, which hold the root."""
-    nodes, scores = np.zeros((4, most), np.int64), np.zeros(most, np.float64)
-    nodes[TOKEN, 0], nodes[PARENT, 0], nodes[ENTRY, 0] = token, -1, entry
-    scores[0] = 1.0
-    return nodes, scores
-
-
 @no_type_check
-def _grow(begun, rest, limits, sampling, noise, network, buffers, sizes):
-    """Grow a tree: its nodes' tokens and parents, and scores; the tokens and parent entries of the
-    rows read beyond `rest`; their logits, after the root's; and the passes, 0 for bad logits.
+def _grow(begun, rest, limits, sampling, noise, scout, network, buffers, sizes):
+    """Grow a tree: of its nodes the tokens, parents, depths and whether the scout guessed them, and
+    scores; tokens and parents of the rows read, the root's first; their logits; and the passes, 0
+    for bad logits.
 
     begun      position and entry of the first of `rest`, committed entries, the root's path beyond
     rest       tokens not read yet, the root last
     limits     children per node at each depth, the budget (or 0), and the lowest score
     noise      the key of each depth's noise, and the tokens, rising, that the head scores
-    sizes      the width of a row of logits; the most nodes; and the most rows with logits
+    scout      a `Guesser`, and below how many missing nodes it guesses before a pass
+    sizes      the width of a row of logits; the most nodes; and the most rows
     """
     (widths, budget, floor), (noise_keys, ids), (columns, most, longest) = limits, noise, sizes
-    (shape, tables, layers, head), (keys, values) = network, buffers
-    nodes, scores = root_alone(rest[-1], begun[3][-1], most)
-    reads, kept = np.zeros((2, longest), np.int64), np.empty((longest, columns), np.float32)
-    known, count, passes = 0, 1, 0
-    for level in range(len(widths)):
-        worst = scores[:count].min() if budget and count - 1 == budget else -1.0
-        frontier = np.flatnonzero((nodes[DEPTH, :count] == level) & (scores[:count] > worst))
-        if not len(frontier):
-            break
-        if level:
-            first = begun[1] + len(rest) + known
-            for row, node in enumerate(frontier):
-                nodes[ENTRY, node] = first + row
-                reads[0, known] = nodes[TOKEN, node]
-                reads[1, known] = nodes[ENTRY, nodes[PARENT, node]]
-                known += 1
-            rows = level_rows(begun, rest, frontier, level, first, nodes)
-        else:
-            rows = root_rows(begun, rest)
-        logits = kept[known + 1 - len(frontier) : known + 1]
-        run_pass(rows, len(frontier), shape, tables, layers, head, keys, values, logits)
-        passes += 1
-        for row, node in enumerate(frontier):
-            line, key = logits[row, : len(ids)], noise_keys[level]
-            tokens, factors = rank_row(line, widths[level], sampling, key, ids)
-            if not len(tokens):
-                return nodes[:2, :1], scores[:1], reads[:, :0], kept[:0], 0
-            count = append_children(
-                tokens, factors, node, level, floor, worst, nodes, scores, count
-            )
-        if budget and count - 1 > budget:
-            count = keep_best(count, budget, nodes, scores)
-    return nodes[:2, :count], scores[:count], reads[:, :known], kept[: known + 1], passes
+    (shape, tables, layers, head), (keys, values), (guesser, guided) = network, buffers, scout
+    reads, logits = np.zeros((6, longest), np.int64), np.empty((longest, columns), np.float32)
+    nodes, scores, missing = np.zeros((4, most), np.int64), np.ones(most), np.ones(longest)
+    tokens, factors = np.zeros((longest, widths.max()), np.int64), np.zeros((longest, widths.max()))
+    children, read, rows, passes = np.full(longest, -1), 0, 1, 0
+    nodes[TOKEN, 0], nodes[PARENT, 0] = rest[-1], -1
+    while read < rows:
+        if guided:
+            deepest = len(widths) - 1  # deeper nodes get no children
+            rows = add_scouted(guesser, guided, noise_keys, deepest, missing, reads, read, rows)
+        run_pass(
+            *(pass_rows(begun, rest, reads, read, rows), rows - read),
+            *(shape, tables, layers, head, keys, values, logits[read:rows]),
+        )
+        passes, read, count = passes + 1, rows, 1
+        for level in range(len(widths)):
+            worst = scores[:count].min() if budget and count - 1 == budget else -1.0
+            frontier = np.flatnonzero((nodes[DEPTH, :count] == level) & (scores[:count] > worst))
+            for node in frontier:
+                above, row = nodes[ROW, nodes[PARENT, node]], 0
+                if level:
+                    row = child_row(reads, above, nodes[TOKEN, node])
+                if level and not row:
+                    row, rows = add_row(reads, rows, above, nodes[TOKEN, node])
+                    missing[row - read] = scores[node]
+                nodes[ROW, node] = row
+                if row >= read:
+                    continue
+                if children[row] < 0:
+                    line, key = logits[row, : len(ids)], noise_keys[level]
+                    found, their = rank_row(line, widths[level], sampling, key, ids)
+                    if not len(found):
+                        return nodes[:, :1], scores[:1], reads[:2, :1], logits[:1], 0
+                    children[row] = len(found)
+                    tokens[row, : len(found)], factors[row, : len(found)] = found, their
+                its = slice(0, children[row])
+                count = append_children(
+                    tokens[row, its],
+                    factors[row, its],
+                    node,
+                    level,
+                    floor,
+                    worst,
+                    nodes,
+                    scores,
+                    count,
+                )
+            if budget and count - 1 > budget:
+                count = keep_best(count, budget, nodes, scores)
+    for node in range(count - 1, 0, -1):  # children before their parents
+        row = child_row(reads, nodes[ROW, nodes[PARENT, node]], nodes[TOKEN, node])
+        nodes[ROW, node] = reads[SCOUTED, row]
+    return nodes[:, :count], scores[:count], reads[:2, :rows], logits[:rows], passes
 
 
 grow_on_one_thread = compiled()(copied(_grow, "grow_on_one_thread", run_pass=one_thread))

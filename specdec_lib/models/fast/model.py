@@ -22,6 +22,7 @@ from specdec_lib.models.cached.path_memory import BranchMemory, PassPlan
 from specdec_lib.models.cut_head import CutHead
 from specdec_lib.models.fast import choices, compiled_trees, kernels
 from specdec_lib.models.fast.weights import COLUMNS, EDITIONS, read_weights, replace_head
+from specdec_lib.models.katz.trie import NO_GUESSES, Guesser
 
 CHUNK_ROWS = 48  # a longer prompt is read in pieces: three tiles of sixteen rows
 SCRATCH = 128  # cache entries allocated at first beyond the model's positions
@@ -123,14 +124,19 @@ class FastModel:
         budget: int | None,
         floor: float,
         match: MatchTable,
+        scout: tuple[Guesser, int, str] | None = None,
     ) -> TokenTree | None:
         room = max(0, self.max_positions - len(context) + 1)
         short = [min(width, self.vocabulary) for width in widths[:room]]
         levels = [1, *([budget] * len(short) if budget else accumulate(short, mul))]
         most = 2 + ((budget + 1) * budget if budget else sum(levels))
+        guesser, guided, source = scout or (NO_GUESSES, 0, "")
+        longest = sum(levels[:-1])
+        if guided:  # each pass reads nodes of several levels, and what is guessed below the best
+            longest = len(short) * (longest + guided * guesser.guesses)
         sampling = choices.compiled_sampling(chance.sampler, match, self.vocabulary)
         fixed = budget and chance.sampler.temperature > 0 and not match.edges
-        if sampling is None or fixed or not short or max(most, *short) > MOST:
+        if sampling is None or fixed or not short or max(most, longest, *short) > MOST:
             return None
         check_root(context, root := TokenTree.rooted(context), self.vocabulary, self.max_positions)
         self._score_prompt_of(context)
@@ -140,11 +146,12 @@ class FastModel:
             if not plan.tokens:
                 return None
             limits = np.array(short), budget or 0, float(floor)
-            keys = choices.noise_keys(chance, len(context), len(short))
-            sizes = self.weights.columns, most, sum(levels[:-1])
-            nodes, scores = self._grow_compiled(plan, limits, sampling, keys, sizes)
-        tokens, parents = nodes[:, 1:].tolist()
-        return root.grown(tokens, parents, source=self.name, scores=scores[1:].tolist())
+            keys = choices.noise_keys(chance, len(context), len(short) + len(guesser.limits[0]))
+            sizes, guide = (self.weights.columns, most, longest), (guesser, guided)
+            nodes, scores = self._grow_compiled(plan, limits, sampling, keys, guide, sizes)
+        tokens, parents, _, scouted = nodes[:, 1:].tolist()
+        sources = [source if its else self.name for its in scouted]
+        return root.grown(tokens, parents, source=sources, scores=scores[1:].tolist())
 
     def _grow_compiled(
         self,
@@ -152,6 +159,7 @@ class FastModel:
         limits: tuple[np.ndarray, int, float],
         sampling: choices.Sampling,
         keys: np.ndarray,
+        guide: tuple[Guesser, int],
         sizes: tuple[int, int, int],
     ) -> tuple[np.ndarray, np.ndarray]:
         memory, weights = self._memory, self.weights
@@ -161,15 +169,16 @@ class FastModel:
         began = self._start()
         nodes, scores, reads, logits, passes = self._grow(
             (plan.positions[0], start, len(memory.committed), root_path),
-            *(np.array(plan.tokens), limits, sampling, (keys, self._ids)),
+            *(np.array(plan.tokens), limits, sampling, (keys, self._ids), guide),
             (weights.shape, weights.tables, weights.layers, weights.head),
             *(self._buffers, sizes),
         )
         choices.check_finite(passes, self.name)
-        rows = len(plan.tokens) + reads.shape[1]
+        tokens, parents = reads[:, 1:]
+        rows, root = len(plan.tokens) + len(tokens), start + len(plan.tokens) - 1
         self.usage += Usage(passes, rows, time.perf_counter() - began)
         memory.add(plan.parents, plan.tokens)
-        memory.add(reads[1].tolist(), reads[0].tolist())
+        memory.add((root + parents).tolist(), tokens.tolist())
         memory.keep(torch.from_numpy(logits)[:, : len(self._ids)])
         return nodes, scores
 

@@ -45,6 +45,31 @@ class Warp(NamedTuple):
     top_p: float
 
 
+class Guesser(NamedTuple):
+    """What `grow_guesses` takes of a table and a context besides the keys of the noise."""
+
+    trie: Trie
+    vocabulary: int
+    window: Int64[np.ndarray, " known"]
+    order: int
+    limits: tuple[Int64[np.ndarray, " depths"], int]
+    warp: Warp
+    match: tuple[Float64[np.ndarray, " edges"], Float64[np.ndarray, "bins ranks"]]
+
+    @property
+    def guesses(self) -> int:
+        """How many guesses it makes at most."""
+        widths, budget = self.limits
+        return budget or int(np.cumprod(widths).sum())
+
+
+NO_GUESSES = Guesser(
+    Trie(*(np.empty(0, its) for its in "i4 i8 i8 f8 f8 i4 f8".split())),
+    *(0, np.empty(0, np.int64), 2, (np.empty(0, np.int64), 0), Warp(1.0, 0.0, 0, 1.0)),
+    (np.empty(0), np.zeros((1, 1))),
+)  # for a compiled call without an n-gram table
+
+
 def make_trie(
     levels: Sequence[Level],
     probabilities: Sequence[Float64[np.ndarray, " _"]],
