@@ -93,7 +93,7 @@ def calibration_curve(table: pd.DataFrame) -> go.Figure:
     add_diagonal(chart, (-0.02, 1.02), name="perfectly calibrated")
     sized = rows.assign(size=(WIDEST * np.sqrt(share)).clip(lower=7))
     add_dots(chart, sized, {"": Look(SOURCES["draft"])}, joined=1)
-    return chart.titled("Is the draft's confidence right? Areas are numbers of tokens")
+    return chart.titled("Is the draft's confidence right? Larger areas: more guesses")
 
 
 def predicted_tokens(table: pd.DataFrame) -> go.Figure:

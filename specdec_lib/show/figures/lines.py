@@ -150,10 +150,11 @@ def latency(table: pd.DataFrame) -> go.Figure:
     roofs = rows[rows["context_tokens"] == contexts[-1]].drop(columns=["low", "high"])
     roofs = roofs.assign(y=1e3 * roofs["roofline_seconds"])
     alike: dict[tuple[float, ...], list[str]] = {}
+    at = f", context {contexts[-1]}" if len(contexts) > 1 else ""
     for name, own in roofs.groupby("runtime", sort=False):
         alike.setdefault(tuple(own["y"]), []).append(name)
     for names in alike.values():
-        called, own = f"roofline, {' and '.join(names)}", roofs[roofs["runtime"] == names[0]]
+        called, own = f"roofline, {' and '.join(names)}{at}", roofs[roofs["runtime"] == names[0]]
         dotted = {called: Look(hues[names[-1]].colour, "dot")}
         add_dots(chart, own.assign(series=called), dotted, **LINES)
     chart.count_in_powers(table["rows"])
