@@ -136,12 +136,12 @@ def test_a_wrong_inner_rule_is_caught(bug, monkeypatch):
 
         monkeypatch.setattr(staged, "reject", accept_all)
     else:
-        real = StagedChain._longer
+        real, row = StagedChain._walk, T1.probs(scout.logits(()))
 
-        def longer(self, chain, token, source, logits, sampler):
-            return real(self, chain, token, source, scout.logits(()), sampler)
+        def walk(*given):
+            return [(node, child._replace(row=row)) for node, child in real(*given)]
 
-        monkeypatch.setattr(StagedChain, "_longer", longer)
+        monkeypatch.setattr(StagedChain, "_walk", walk)
     guesser = StagedChain(draft, ChainDraft(scout, 1, siblings="iid"), 2, siblings="iid")
     assert deviation(fixed_model((0.5, 0.3, 0.2)), guesser, T1, length=2) > 1e-3
 

@@ -17,10 +17,12 @@ from transformers import PreTrainedModel
 
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.context import Context
+from specdec_lib.core.protocols import LanguageModel
 from specdec_lib.core.tree import MatchTable, Shape, TokenTree
 from specdec_lib.drafts import ngram
+from specdec_lib.drafts.cascade.reviewed import Reviewed
 from specdec_lib.drafts.ngram import NgramDraft
-from specdec_lib.drafts.staged import StagedTree
+from specdec_lib.drafts.staged import StagedChain, StagedTree
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
 from specdec_lib.models.cut_head import cut_head
 from specdec_lib.models.fast import arithmetic, choices
@@ -54,12 +56,18 @@ def cut(network: PreTrainedModel) -> PreTrainedModel:
 def long_way(draft: TreeDraft, model: FastModel) -> TreeDraft:
     """The same draft over a model that cannot grow trees itself."""
 
+    return replace(draft, model=plain(model))
+
+
+def plain(model: FastModel) -> LanguageModel:
+    """The model without its choices of children."""
+
     class Plain:
         name, vocabulary, max_positions = model.name, model.vocabulary, model.max_positions
         runtime, usage = model.runtime, model.usage
         score, forget = staticmethod(model.score), staticmethod(model.forget)
 
-    return replace(draft, model=Plain())
+    return Plain()
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
@@ -145,6 +153,43 @@ def test_a_staged_tree_grown_in_one_call_is_that_grown_pass_by_pass(
         scouted += found.sources.count("n-gram")
     assert grown.usage.passes == slow.usage.passes and grown.usage.rows == slow.usage.rows
     assert scouted > 10
+
+
+REVIEWS = {
+    "review": lambda model, scout: Reviewed(model, scout, match=MATCH),
+    "comb": lambda model, scout: Reviewed(model, scout, width=3, match=MATCH),
+    "staged chain": lambda model, scout: StagedChain(model, scout, 3, match=MATCH),
+}
+
+
+@pytest.mark.parametrize("make", REVIEWS.values(), ids=REVIEWS)
+@pytest.mark.parametrize("sampler", [*SAMPLERS, Sampler(0.8)], ids=str)
+@pytest.mark.parametrize("network", NETWORKS)
+def test_a_review_by_ranked_children_is_that_by_logits(
+    network: str, sampler: Sampler, make: Callable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    grown, slow = (FastModel(NETWORKS[network](), "draft", threads=1) for _ in range(2))
+    scout, kept = NgramDraft(table_of(network), budget=6, depth=4), 0
+    drafts = make(grown, scout), make(plain(slow), scout)
+    monkeypatch.setattr(grown, "score", None)  # is not asked for logits
+    for number, (context, _) in enumerate(walk(30, seed=4)):
+        found, wanted = (draft.propose(context, Chance(number, sampler)) for draft in drafts)
+        assert (found.tokens, found.parents) == (wanted.tokens, wanted.parents)
+        assert found.sources == wanted.sources
+        assert found.scores == pytest.approx(wanted.scores, rel=1e-5)
+        kept += sum("n-gram" in source for source in found.sources)
+    assert kept > 10
+    assert grown.usage.passes == slow.usage.passes and grown.usage.rows == slow.usage.rows
+
+
+def test_that_comparison_catches_a_review_under_other_noise(monkeypatch) -> None:
+    keys = choices.noise_keys  # those of the ranked children alone
+    monkeypatch.setattr(choices, "noise_keys", lambda chance, *at: keys(chance, at[0] + 1, at[1]))
+    for name in REVIEWS:
+        with pytest.raises(AssertionError):
+            test_a_review_by_ranked_children_is_that_by_logits(
+                "llama, cut", SAMPLERS[1], REVIEWS[name], monkeypatch
+            )
 
 
 def test_ties_with_the_last_of_a_top_k_are_kept_and_logits_that_are_no_numbers_refused() -> None:

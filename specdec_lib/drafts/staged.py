@@ -8,15 +8,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from torch import Tensor
-
-from specdec_lib.core.chance import Chance, Sampler, Slots, unwarped
+from specdec_lib.core.chance import Chance, Slots, unwarped
 from specdec_lib.core.context import Context
 from specdec_lib.core.kinds import checked
 from specdec_lib.core.protocols import Draft, LanguageModel
 from specdec_lib.core.tree import ROOT, Count, MatchTable, TokenTree
 from specdec_lib.core.verify import look_up, reject
 from specdec_lib.drafts.ngram import NgramDraft
+from specdec_lib.drafts.trees.following import ranked_path
 from specdec_lib.drafts.trees.growing import ChainDraft, Known, TreeDraft
 from specdec_lib.drafts.trees.slots import Child, add_children
 
@@ -124,7 +123,6 @@ class StagedChain:
 
     def propose(self, context: Context, chance: Chance) -> TokenTree:
         """A chain of `length` guesses, fewer where the model's context is full."""
-        rule = look_up if self.siblings == "ranked" else reject
         chain = TokenTree.rooted(context)
         length = min(self.length, self.model.max_positions - len(context) + 1)
         while (room := length - chain.guesses) > 0:
@@ -132,19 +130,36 @@ class StagedChain:
             # what an earlier round drew here must not decide again
             inner = chance.inner("stage", (chain.root_position, chain.guesses))
             guessed = self.scout.propose(here, inner.inner("scout")).cut(room - 1)
-            logits = self.model.score(here, guessed)
-            verdict = rule(guessed, logits, inner)
-            found = [(guessed.tokens[node], guessed.sources[node]) for node in verdict.path]
-            found.append((verdict.bonus, self.model.name))
-            for parent, (token, source) in zip((ROOT, *verdict.path), found, strict=True):
-                chain = self._longer(chain, token, source, logits[parent], chance.sampler)
+            walk = self._quick_walk(here, guessed, inner) or self._walk(here, guessed, inner)
+            sources = [*(guessed.sources[node] for node, _ in walk[1:]), self.model.name]
+            for (_, child), source in zip(walk, sources, strict=True):
+                child = child._replace(source=source)
+                chain = add_children(chain, {len(chain) - 1: [child]})
         return chain
 
-    def _longer(
-        self, chain: TokenTree, token: int, source: str, logits: Tensor, sampler: Sampler
-    ) -> TokenTree:
-        row = sampler.probs(logits) if self.siblings == "iid" else None
-        greedy = self.siblings == "ranked" and sampler.temperature == 0
-        factor = unwarped(logits, [token])[0] if greedy else self.match.rate(0)
-        last = len(chain) - 1
-        return add_children(chain, {last: [Child(token, factor, row, source)]})
+    def _quick_walk(
+        self, context: Context, guessed: TokenTree, chance: Chance
+    ) -> list[tuple[int, Child]] | None:
+        """The same as `_walk`, if the model ranks children itself."""
+        if self.siblings != "ranked":
+            return None
+        path = ranked_path(self.model, context, guessed, chance, match=self.match)
+        greedy, rate = chance.sampler.temperature == 0, self.match.rate(0)
+        return path and [
+            (node, Child(token, factor if greedy else rate, None, ""))
+            for node, ([token], [factor]) in path
+        ]
+
+    def _walk(
+        self, context: Context, guessed: TokenTree, chance: Chance
+    ) -> list[tuple[int, Child]]:
+        """What the model decodes from guesses: each node on its path, and the token after it."""
+        ranked, logits = self.siblings == "ranked", self.model.score(context, guessed)
+        verdict = (look_up if ranked else reject)(guessed, logits, chance)
+        tokens, found = [*(guessed.tokens[node] for node in verdict.path), verdict.bonus], []
+        for node, token in zip((ROOT, *verdict.path), tokens, strict=True):
+            row = None if ranked else chance.sampler.probs(logits[node])
+            greedy = ranked and chance.sampler.temperature == 0
+            factor = unwarped(logits[node], [token])[0] if greedy else self.match.rate(0)
+            found.append((node, Child(token, factor, row, "")))
+        return found

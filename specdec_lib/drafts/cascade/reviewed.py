@@ -20,9 +20,11 @@ from specdec_lib.core.tree import ROOT, Count, MatchTable, TokenTree, leading
 from specdec_lib.core.verify import look_up
 from specdec_lib.drafts.cascade.lenience import lenience_of, reject_leniently
 from specdec_lib.drafts.max_gram import ORIGINS
+from specdec_lib.drafts.trees.following import ranked_path
 from specdec_lib.drafts.trees.slots import Child, add_children
 
 VIA = " via "
+Walk = list[tuple[int, list[Child]]]
 Lenient = Annotated[float, Within(1, 1e9)]
 
 
@@ -64,25 +66,48 @@ class Reviewed:
             return tree
         inner = chance.inner("review", (tree.root_position,))
         guessed = self.draft.propose(context, inner.inner("guess")).cut(room)
+        walk = self._quick_walk(context, guessed, inner) or self._walk(context, guessed, inner)
+        name, nodes = self.reviewer.name, [node for node, _ in walk]
+        sources = [*(f"{guessed.sources[node]}{VIA}{name}" for node in nodes[1:]), name]
+        last = ROOT
+        for (_, (kept, *others)), source in zip(walk, sources, strict=True):
+            children = [kept._replace(source=source), *others]
+            last, tree = len(tree), add_children(tree, {last: children})
+        return tree
+
+    def _quick_walk(self, context: Context, guessed: TokenTree, chance: Chance) -> Walk | None:
+        """The same as `_walk`, if the reviewer ranks children itself and there is no lenience."""
+        if self.siblings != "ranked" or self.lenience != 1:
+            return None
+        given = self.reviewer, context, guessed, chance
+        path = ranked_path(*given, width=self.width, match=self.match)
+        name = self.reviewer.name
+        return path and [
+            (node, [Child(token, factor, None, name) for token, factor in zip(*its, strict=True)])
+            for node, its in path
+        ]
+
+    def _walk(self, context: Context, guessed: TokenTree, chance: Chance) -> Walk:
+        """The review: each node on the accepted path, with the children handed up for it."""
         logits = self.reviewer.score(context, guessed)
         lenience = lenience_of(guessed, self.lenience, exempt_max_gram=self.exempt_max_gram)
         if self.siblings == "ranked":
-            verdict, rows = look_up(guessed, logits, inner, lenience=lenience), None
+            verdict, rows = look_up(guessed, logits, chance, lenience=lenience), ()
         else:
-            verdict, rows = reject_leniently(guessed, logits, inner, lenience.factors)
-        name, nodes = self.reviewer.name, (ROOT, *verdict.path)
+            verdict, rows = reject_leniently(guessed, logits, chance, lenience.factors)
+        nodes = ROOT, *verdict.path
         tokens = [*(guessed.tokens[node] for node in verdict.path), verdict.bonus]
-        sources = [*(f"{guessed.sources[node]}{VIA}{name}" for node in verdict.path), name]
-        last = ROOT
-        for place, (node, token) in enumerate(zip(nodes, tokens, strict=True)):
-            if rows is None:
-                found = self._ranked(logits[node], token, guessed.position(node) + 1, inner)
-            else:
-                kept = Child(token, 1.0, rows[place], name)
-                found = self._drawn(logits[node], kept, (tree.root_position, place), inner)
-            children = [found[0]._replace(source=sources[place]), *found[1:]]
-            last, tree = len(tree), add_children(tree, {last: children})
-        return tree
+        if not rows:
+            return [
+                (node, self._ranked(logits[node], token, guessed.position(node) + 1, chance))
+                for node, token in zip(nodes, tokens, strict=True)
+            ]
+        found = []
+        for place, (node, token, row) in enumerate(zip(nodes, tokens, rows, strict=True)):
+            kept = Child(token, 1.0, row, self.reviewer.name)
+            place = guessed.root_position, place
+            found.append((node, self._drawn(logits[node], kept, place, chance)))
+        return found
 
     def _ranked(self, logits: Tensor, token: int, position: int, chance: Chance) -> list[Child]:
         """The token that goes on, and the reviewer's likeliest others."""
