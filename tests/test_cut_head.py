@@ -53,7 +53,7 @@ def test_the_frequent_tokens_and_the_prompts_are_scored_as_by_the_whole_head():
 
 def test_the_rows_follow_their_network_to_another_precision():
     found = network(50)
-    rows = cut_head(found, FREQUENT).rows
+    rows = cut_head(found, FREQUENT).scored_rows()
     assert found.bfloat16()(torch.tensor([[3, 4]])).logits.dtype == torch.bfloat16
     assert torch.equal(found.lm_head.rows, rows.bfloat16())
 

@@ -24,20 +24,27 @@ class CutHead(nn.Module):
         for name in ("places", "rows"):  # they follow the weight to another device or precision
             self.register_buffer(name, None, persistent=False)
         self.prompt: tuple[int, ...] | None = None
+        self.others: tuple[int, ...] | None = None
         self.set_prompt(())
 
     def set_prompt(self, tokens: tuple[int, ...]) -> None:
-        """Score the frequent tokens and these; `ids` is another object if that changes them."""
+        """Score the frequent tokens, and behind them these `others`, another object if changed."""
         if tokens == self.prompt:
             return
-        ids = tuple(sorted(self.frequent.union(tokens)))
-        if self.prompt is None or ids != self.ids:
-            self.ids, self.places = ids, torch.tensor(ids, device=self.weight.device)
-            self.rows = self.weight.detach()[self.places]
+        others = tuple(sorted(set(tokens) - self.frequent))
+        if others != self.others:
+            new = torch.tensor(others, dtype=torch.long, device=self.scored.device)
+            self.others, self.places, self.rows = others, torch.cat([self.scored, new]), None
         self.prompt = tokens
+
+    def scored_rows(self, first: int = 0) -> Float[Tensor, "scored width"]:
+        """The rows of the tokens that are scored, in the order of `places`, from one on."""
+        return self.weight.detach()[self.places[first:]]
 
     def forward(self, hidden: Float[Tensor, "*batch width"]) -> Float[Tensor, "*batch vocab"]:
         """The logits after each hidden state."""
+        if self.rows is None:
+            self.rows = self.scored_rows()
         scored = hidden @ self.rows.T
         logits = scored.new_full((*scored.shape[:-1], len(self.weight)), float("-inf"))
         logits[..., self.places] = scored

@@ -54,9 +54,9 @@ class CachedModel:
         head = self.model.get_output_embeddings()
         if isinstance(head, CutHead):
             head.set_prompt(context.prompt)
-            if head.ids is not self._scored:  # what is kept was computed with other rows
+            if head.others is not self._scored:  # what is kept was computed with other rows
                 self._memory.ready.clear()
-            self._scored = head.ids
+            self._scored = head.others
         return self._memory.score(context, tree, self).clone()
 
     def move_entries(self, sources: Sequence[int], first: int) -> None:

@@ -143,7 +143,8 @@ def child_rates(match, gaps):
 @compiled()
 def rank_row(logits, width, sampling, key, ids):
     """Tokens and factors of the best children after a row of logits, none for bad ones: likeliest
-    and probabilities, or with noise match rates. `ids` are the tokens of the columns, rising.
+    and probabilities, or with noise match rates. `ids` are the tokens of the columns, and of equal
+    logits the first wins.
     """
     temperature, top_k, edges, binned = sampling
     if temperature == 0.0:

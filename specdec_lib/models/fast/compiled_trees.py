@@ -141,7 +141,7 @@ def _grow(begun, rest, limits, sampling, noise, scout, network, buffers, sizes):
     begun      position and entry of the first of `rest`, committed entries, the root's path beyond
     rest       tokens not read yet, the root last
     limits     children per node at each depth, the budget (or 0), and the lowest score
-    noise      the key of each depth's noise, and the tokens, rising, that the head scores
+    noise      the key of each depth's noise, and the tokens that the head scores
     scout      a `Guesser`, and below how many missing nodes it guesses before a pass
     sizes      the width of a row of logits; the most nodes; and the most rows
     """

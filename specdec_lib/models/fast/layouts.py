@@ -96,7 +96,7 @@ def numbers(tensor: Tensor) -> Numbers:
 
 def _head(model: PreTrainedModel) -> Tensor:
     head = model.get_output_embeddings()
-    return head.rows if isinstance(head, CutHead) else head.weight
+    return head.scored_rows() if isinstance(head, CutHead) else head.weight
 
 
 def _norms(norms: Sequence[Sequence[Tensor]]) -> Numbers:

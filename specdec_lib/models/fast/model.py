@@ -21,7 +21,7 @@ from specdec_lib.core.tree import MatchTable, TokenTree
 from specdec_lib.models.cached.path_memory import BranchMemory, PassPlan
 from specdec_lib.models.cut_head import CutHead
 from specdec_lib.models.fast import choices, compiled_trees, kernels
-from specdec_lib.models.fast.weights import COLUMNS, EDITIONS, read_weights, replace_head
+from specdec_lib.models.fast.weights import COLUMNS, EDITIONS, read_weights, replace_outputs
 from specdec_lib.models.katz.trie import NO_GUESSES, Guesser
 
 CHUNK_ROWS = 48  # a longer prompt is read in pieces: three tiles of sixteen rows
@@ -66,7 +66,7 @@ class FastModel:
             self._run_pass = kernels.many_threads
             self._grow = compiled_trees.grow_on_many_threads
         self._cut = head if isinstance(head, CutHead) else None
-        self._scored = self._cut and self._cut.ids  # the tokens whose rows the weights hold
+        self._others = self._cut and self._cut.others  # whose rows the weights hold too
         self._ids = np.arange(self.vocabulary) if self._cut is None else self._cut.places.numpy()
         self.usage, self._memory = Usage(), BranchMemory(CHUNK_ROWS)
         entries = -(-(min(self.max_positions, 1024) + SCRATCH) // COLUMNS) * COLUMNS
@@ -187,10 +187,11 @@ class FastModel:
         head = self._cut
         if head is not None:
             head.set_prompt(context.prompt)
-            if head.ids is not self._scored:
+            if head.others is not self._others:
                 self._memory.ready.clear()
-                self.weights = replace_head(self.weights, head.rows)
-                self._scored, self._ids = head.ids, head.places.numpy()
+                first = len(head.frequent) // COLUMNS * COLUMNS  # the panels before it stay
+                self.weights = replace_outputs(self.weights, first, head.scored_rows(first))
+                self._others, self._ids = head.others, head.places.numpy()
 
     def move_entries(self, sources: Sequence[int], first: int) -> None:
         keys, values = self._buffers

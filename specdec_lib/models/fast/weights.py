@@ -85,9 +85,14 @@ def read_weights(model: PreTrainedModel, edition: str = "exact") -> Weights:
         return Weights(shape, tables, (norms, *panels), stack_panels([head], edition), edition)
 
 
-def replace_head(weights: Weights, rows: Tensor) -> Weights:
-    """The same weights with an output matrix of these rows."""
-    return replace(weights, head=stack_panels([(numbers(rows), None)], weights.edition))
+def replace_outputs(weights: Weights, first: int, rows: Tensor) -> Weights:
+    """The same weights with other rows of the output matrix from `first`, a whole panel, on."""
+    panels, biases = stack_panels([(numbers(rows), None)], weights.edition)
+    joined = (
+        np.concatenate([old[:, : first // part], new], axis=1)
+        for old, new, part in zip(weights.head, (panels, biases), (COLUMNS, 1), strict=True)
+    )
+    return replace(weights, head=tuple(joined))
 
 
 def stack_panels(layers: Iterable[Linear], edition: str, count: int = 1) -> Panels:
