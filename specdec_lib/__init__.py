@@ -1,4 +1,4 @@
-"""Staged and cascade speculative decoding: see the README.
+"""Staged and cascade speculative decoding: see the README, and "Where things are" in CONTRIBUTING.
 
 Importing this says in one line how to install what is missing, and does nothing else.
 """

@@ -47,8 +47,8 @@ class Written(Chance):
     coins: list = field(default_factory=list, compare=False)
     choices: list = field(default_factory=list, compare=False)
 
-    def coin(self, probability, committed, slots):
-        self.coins.append((probability, heads := super().coin(probability, committed, slots)))
+    def coin(self, probability, root_position, slots):
+        self.coins.append((probability, heads := super().coin(probability, root_position, slots)))
         return heads
 
     def choose(self, logits, position):

@@ -128,8 +128,8 @@ test_a_row_that_cannot_be_the_distribution_of_its_token_is_refused = refusals(
 class BonusLikeSibling(Chance):
     """The bug of drawing the correction or bonus with the uniform of a sibling."""
 
-    def draw(self, use, distribution, committed, slots):
-        return super().draw("sibling", distribution, committed, slots or (0,))
+    def draw(self, use, distribution, root_position, slots):
+        return super().draw("sibling", distribution, root_position, slots or (0,))
 
 
 class WithoutInner(Chance):

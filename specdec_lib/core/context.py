@@ -35,7 +35,7 @@ class Context:
         return cls(tuple(prompt), len(prompt), source)
 
     def extended(self, tokens: list[int] | tuple[int, ...]) -> "Context":
-        """This context with generated tokens of 0 or more appended."""
+        """This context with generated tokens appended (numbers from 0 on, not checked)."""
         longer = object.__new__(Context)  # not checked again: all tokens so far were
         vars(longer).update(vars(self) | {"tokens": self.tokens + tuple(tokens)})
         vars(longer)["begun"] = self.tokens

@@ -29,7 +29,7 @@ def in_turn(method: Callable) -> Callable:
 
 @contextlib.contextmanager
 def only_process(folder: Path) -> Iterator[None]:
-    """Lock a folder, and say by whom in "lock.owner"; raises ValueError if another process does."""
+    """Lock a folder, its owner named in "lock.owner"; ValueError if another process holds it."""
     from filelock import FileLock, Timeout
 
     lock, owner = FileLock(folder / "lock"), folder / "lock.owner"

@@ -31,7 +31,7 @@ class Usage:
 
 @runtime_checkable
 class LanguageModel(Protocol):
-    """A model that continues a context at every node of a tree.
+    """A model that gives next-token logits after every node of a tree.
 
     name             in records and figures; unique within one generation
     vocabulary       number of tokens; they are 0…vocabulary − 1
@@ -98,7 +98,7 @@ class TreeGrower(Protocol):
         scout: tuple[object, int, str] | None = None,
     ) -> TokenTree | None:
         """The tree of "ranked" siblings that a `TreeDraft` would grow from `score`, up to rounding
-        of scores; with a budget, every width is it. None for settings without support.
+        of scores; with a budget, each width equals it. None for settings without support.
 
         scout    of a `StagedTree`: a `Guesser`, `guided`, and the source of what it guessed too
         """
@@ -107,7 +107,9 @@ class TreeGrower(Protocol):
     def rank(
         self, context: Context, tree: TokenTree, chance: Chance, *, width: int, match: MatchTable
     ) -> Callable[[int], Ranked] | None:
-        """Read a tree as `score` does; a function from a node to its first "ranked" children."""
+        """Read a tree as `score` does; a function from a node to its `width` best "ranked"
+        children, or None for settings without support.
+        """
         ...
 
 
@@ -119,8 +121,8 @@ class Draft(Protocol):
         """Guess how `context` goes on: a tree rooted at its last token, maybe the root alone.
 
         The row [vocab] of a token that was drawn must be the exact distribution it was drawn from,
-        given its earlier siblings, and which nodes exist must not depend on drawn tokens; otherwise
-        `reject` is not exact. Other tokens have the row None.
+        given its earlier siblings, and whether a node exists must not depend on tokens drawn at or
+        below it or its later siblings; else `reject` is not exact. Other tokens have the row None.
         """
         ...
 

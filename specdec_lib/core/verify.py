@@ -19,7 +19,8 @@ UNWARPED = Sampler(1.0)
 class Lenience:
     """How far a review by a draft model accepts guesses beyond the reviewer's own choice.
 
-    factors    lenience l per node, root included: 1 accepts only the reviewer's own choice
+    factors    lenience l per node, root included: 1 accepts only the reviewer's own choice; the
+               reciprocal of Leviathan et al.'s
     offered    probability of each node's token under its drafter; used at temperature 0 only
     """
 
@@ -90,9 +91,11 @@ def reject(
 ) -> Verdict:
     """Test the children of a node in order, and follow the first that is accepted; where none is,
     end with a token drawn from what they left of the target's distribution. The output has the
-    target's distribution if each of `tree.rows` is the one that its token was drawn from.
+    target's distribution if each of `tree.rows` is the one that its token was drawn from, given its
+    earlier siblings; the row None is a point mass.
 
-    leniences    in a review: per node l, its token is accepted with min(1, l · wanted ÷ offered)
+    leniences    in a review: per node l, its token is accepted with min(1, l · wanted ÷ offered);
+                 where l > 1 the output no longer has the target's distribution
     trace        receives one `Trial` per child tried, and the `FinalDraw`
 
     A child drawn from `offered` is accepted with probability min(1, wanted ÷ offered) at its token,
@@ -100,9 +103,10 @@ def reject(
     wanted − offered), normalised: for chains, for siblings drawn with and without replacement, and
     for tokens that were not drawn (a point mass).
 
-    Raises ValueError unless there is one row of logits per node, and each of `tree.rows` gives its
-    token a positive probability. Source: Leviathan et al. 2023, Algorithm 1; siblings as in Miao et
-    al. 2024 and Chen et al. 2024 (Sequoia).
+    Raises ValueError unless there is one row of logits per node, and the row of each child tried
+    gives its token a positive probability. Source: speculative sampling, Leviathan et al. 2023,
+    Algorithm 1, and Chen et al. 2023; multi-round for siblings, Miao et al. 2024 and Chen et al.
+    2024 (Sequoia).
     """
     check_rows(tree, target_logits)
     path, node = [], ROOT
@@ -129,7 +133,9 @@ def reject(
 def remaining(
     wanted: Float[Tensor, " vocab"], token: int, offered: Float[Tensor, " vocab"] | None
 ) -> Float[Tensor, " vocab"]:
-    """The residual distribution max(0, wanted − offered), normalised; `wanted` if it is empty."""
+    """The residual max(0, wanted − offered), normalised, or `wanted` if all 0; `offered` None is
+    the point mass at `token`.
+    """
     if offered is None:
         left = wanted.clone()
         left[token] = 0.0
@@ -140,7 +146,7 @@ def remaining(
 
 
 def offered_probability(offered: Float[Tensor, " _"] | None, token: int, vocabulary: int) -> float:
-    """The probability that the draft gave to `token`; raises ValueError if it is none."""
+    """The draft's probability of `token`, 1 without a row; raises ValueError unless in (0, 1]."""
     if offered is None:
         return 1.0
     if offered.shape != (vocabulary,):

@@ -29,6 +29,7 @@ class MergedDraft:
             raise ValueError("a merged draft needs at least one part, got none")
 
     def propose(self, context: Context, chance: Chance) -> TokenTree:
+        """The merged tree; raises ValueError if a part's guesses have rows."""
         tree = TokenTree.rooted(context)
         for number, part in enumerate(self.parts):
             tree = tree.grafted(ROOT, part.propose(context, chance.inner("part", (number,))))

@@ -26,8 +26,8 @@ END = chr(0x10FFFF)  # after each answer: no token, so that no match goes on int
 class AnswerMemory:
     """The generated tokens of earlier contexts, as characters; copies and pickles start empty.
 
-    An answer grows with each `follow` of its prompt. If it is begun anew, which shows before its
-    last `WINDOW` tokens, the old one stays beside it.
+    Each `follow` replaces its prompt's answer. Where the new one departs before the last `WINDOW`
+    tokens of the old one, both are kept. Above `MOST_TOKENS` in all, the oldest are dropped.
     """
 
     def __init__(self) -> None:
@@ -38,6 +38,7 @@ class AnswerMemory:
 
     @in_turn
     def follow(self, context: Context) -> None:
+        """Store the generated tokens of `context` as the answer to its prompt and source."""
         asked, answer = (context.prompt, context.source), as_text(context.generated)
         before = self._answers.pop(asked, "")
         if before and not (answer and answer.startswith(before[:-WINDOW])):
@@ -66,7 +67,8 @@ class EarlierAnswers:
     least     tokens that must match, at least
     memory    the earlier answers; copies made by `dataclasses.replace` share it
 
-    It learns in every round of `decode`, so guesses depend on the order of prompts; outputs do not.
+    It learns in every round of `decode`, so guesses, and the tokens (not the distribution) that
+    `reject` gives, depend on the order of prompts.
     """
 
     length: Count = 8

@@ -27,11 +27,11 @@ ORIGINS = PROMPT, GENERATION, BIGRAM = "prompt", "generation", "bigram"  # sourc
 class MaxGram:
     """A chain of copied tokens, continued from a bigram table.
 
-    bigrams          per token its most likely continuation, −1 for none (`Katz.bigrams`), or None
+    bigrams          integers [vocab]: likeliest next token, −1 for none (`Katz.bigrams`); or None
     length           tokens in the chain, at most
-    window, least    longest and shortest suffix that is searched for, in tokens; None for no limit
+    window, least    longest (None: no limit) and shortest suffix that is searched for, in tokens
 
-    Raises ValueError for such limits or a table that do not fit, or a token it does not know.
+    Raises ValueError for bad limits or a bad table; `propose` does for a token outside the table.
     """
 
     bigrams: np.ndarray | None = None
@@ -58,8 +58,8 @@ class MaxGram:
         return None if self.bigrams is None else len(self.bigrams)
 
     def propose(self, context: Context, chance: Chance) -> TokenTree:
-        """A chain copied after the earliest of the longest matches, at most to the end of "prompt"
-        (which the encoder's tokens replace) or "generation", then filled with "bigram" nodes.
+        """Copy what followed the longest match (the earliest of a tie) in "prompt", which the
+        encoder's tokens replace, or only if there is none in "generation"; add "bigram" nodes.
         """
         origin, copied = self._copied(context)
         last = (context.tokens[-1], *copied)[-1]

@@ -67,7 +67,7 @@ class NgramDraft:
     def rank(
         self, tokens: tuple[int, ...], k: int, chance: Chance, position: int
     ) -> tuple[list[int], list[float]]:
-        """The best k of the 16 or k likeliest continuations, and their gaps as of `MatchTable`."""
+        """The best k of the max(16, k) likeliest continuations, and gaps as of `MatchTable`."""
         table, [key] = self.table, noise_keys(chance, position, 1)
         window, warp = table.window(tokens), self._warp(chance)
         found, gaps = rank_continuations(table.trie, table.vocabulary, window, k, warp, key)

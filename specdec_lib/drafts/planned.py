@@ -26,7 +26,9 @@ TRUST = 20.0  # expected guesses after which the present text counts as much as 
 
 
 def situation(context: Context) -> int:
-    """How long an ending of a context stands earlier in the prompt or generation, by `MATCHES`."""
+    """The bin, 0…4 by `MATCHES`, of the longest suffix that occurs earlier, in the prompt (or the
+    encoder's tokens) or in the generation.
+    """
     text, given = as_text(context.tokens), context.prompt_tokens
     first = text[:given] if context.source is None else as_text(context.source)
     most = MATCHES[-1]
@@ -35,7 +37,7 @@ def situation(context: Context) -> int:
 
 
 class Proposal(NamedTuple):
-    """A proposal whose outcome is not known yet, and how many guesses may be accepted."""
+    """A proposal not verified yet, and how many guesses are expected to be accepted."""
 
     context: Context
     tree: TokenTree
@@ -94,8 +96,8 @@ def _taken(tree: TokenTree, tokens: tuple[int, ...]) -> int:
 class Planned:
     """The guesses of the draft whose round is worth most here.
 
-    parts              the first of equals is taken
-    tokens, seconds    expected in a round, per part and situation
+    parts              the drafts to choose from; of equal worth the first
+    tokens, seconds    [parts][5 situations]: expected per round, bonus included
     price              λ, in tokens per second: how many tokens one second is worth
 
     Which part guesses depends on committed tokens and on what became of earlier guesses, never on
@@ -118,6 +120,7 @@ class Planned:
                 raise ValueError(f"a planned draft needs {wanted}, got {table}")
 
     def propose(self, context: Context, chance: Chance) -> TokenTree:
+        """The best part's tree; its outcome counts when `propose` gets this context extended."""
         here, accepted_share = situation(context), self.running.follow(context)
         best = self.best(here, accepted_share)
         tree = self.parts[best].propose(context, chance.inner("part", (best,)))
@@ -126,7 +129,7 @@ class Planned:
         return tree
 
     def best(self, here: int, accepted_share: Mapping[tuple[str, ...], float] | None = None) -> int:
-        """The part that is worth most in a situation, by accepted ÷ expected guesses."""
+        """Index of the part of most worth, its expected guesses scaled by `accepted_share`."""
         share = accepted_share or {}
 
         def worth(part: int) -> float:

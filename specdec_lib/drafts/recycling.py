@@ -41,7 +41,7 @@ class Successors:
 
     @in_turn
     def keep(self, tokens: tuple[int, ...], logits: Float[Tensor, "nodes vocab"]) -> None:
-        """Replace what is known after these tokens; of equal ones the last node's counts."""
+        """Replace what is known after these tokens; a repeated token keeps its last node's."""
         vocabulary = logits.shape[-1]
         if len(self.tokens) != vocabulary:
             self.tokens = np.full((vocabulary, KEPT), UNKNOWN, np.int64)
@@ -67,12 +67,15 @@ class Successors:
 class TokenRecycling:
     """A best-first tree of what the target held likely after each token when it last read it.
 
+    budget        guesses, at most
+    depth         of the deepest guess, at most
     floor         lowest score of a guess, in [0, 1]
     match         turns ranks and gaps into scores where tokens are sampled
     siblings      "ranked": the likeliest under the shared noise; "top": the likeliest without noise
     successors    what was learnt; `dataclasses.replace` shares it
 
-    It learns in every round of `decode`, so trees depend on the order of prompts; outputs do not.
+    It learns in every round of `decode`, so trees, and the tokens (not the distribution) that
+    `reject` gives, depend on the order of prompts.
     """
 
     budget: Count = 16

@@ -1,5 +1,6 @@
 """Staged drafts: a cheaper draft (the scout) speculates for the draft model, which then needs fewer
-passes. A scout may be staged itself.
+passes. A scout may be staged itself. `StagedTree`, the usual one, proposes exactly its draft's tree
+or chain; in `StagedChain` the draft model decodes one chain by `look_up` or `reject`.
 
 Source: Spector and Ré 2023, section 3.2, which leaves the rule between the two models open.
 """
@@ -25,7 +26,7 @@ Path = tuple[int, ...]  # tokens from below the root down to a node
 @checked
 @dataclass(frozen=True)
 class StagedTree:
-    """The tree of `draft`, node for node, in at most as many passes; some have the scout's source.
+    """The very tree of `draft`, in at most as many passes; nodes guessed by both name the scout.
 
     scout     guesses which nodes come next, for the draft to score in the same pass
     guided    how many nodes without logits the scout extends per pass, best-scored first
@@ -112,7 +113,8 @@ class StagedChain:
 
     siblings    "ranked": the model's own choices under the shared noise, found by `look_up`; "iid":
                 drawn from the model's distribution, each node's row, by `reject`
-    match       its rate at rank 0 is each factor; at temperature 0 the model's probability is
+    match       its rate at rank 0 is each score ÷ the parent's; for "ranked" at temperature 0 the
+                model's probability is
     """
 
     model: LanguageModel

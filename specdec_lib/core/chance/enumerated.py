@@ -54,12 +54,14 @@ class EveryBranch(Chance):
             raise ValueError(f"noise cannot be enumerated; {remedy} instead of {temperature}")
         return super().noise_key(position)
 
-    def coin(self, probability: float, committed: int, slots: Slots) -> bool:
-        heads, key = min(1.0, max(0.0, probability)), ("coin", self.nesting, committed, slots)
+    def coin(self, probability: float, root_position: int, slots: Slots) -> bool:
+        heads, key = min(1.0, max(0.0, probability)), ("coin", self.nesting, root_position, slots)
         return bool(self.branches.decide(key, [1 - heads, heads]))
 
-    def draw(self, use: str, probs: Float[Tensor, " vocab"], committed: int, slots: Slots) -> int:
-        key = (use, self.nesting, committed, slots)
+    def draw(
+        self, use: str, probs: Float[Tensor, " vocab"], root_position: int, slots: Slots
+    ) -> int:
+        key = (use, self.nesting, root_position, slots)
         return self.branches.decide(key, (probs / probs.sum()).tolist())
 
 
@@ -68,7 +70,9 @@ def every_outcome(
     sampler: Sampler,
     kind: Callable[..., EveryBranch] = EveryBranch,
 ) -> dict[tuple[int, ...], float]:
-    """The exact probability of each outcome of `run`, which is called once per branch."""
+    """The exact probability of each outcome of `run`, which is called once per branch with a
+    `kind`: `EveryBranch` or a subclass.
+    """
     outcomes: dict[tuple[int, ...], float] = {}
     script: list[int] | None = []
     while script is not None:

@@ -77,20 +77,22 @@ class Chance:
         highest = float(perturbed.max())
         return [highest - value for value in values]
 
-    def coin(self, probability: float, committed: int, slots: Slots) -> bool:
+    def coin(self, probability: float, root_position: int, slots: Slots) -> bool:
         """Whether a test of this probability succeeds, for the node that these child ranks lead to
-        in the tree whose root is at position `committed`.
+        in the tree whose root is at position `root_position`.
         """
-        return self.uniform("coin", committed, slots) < probability
+        return self.uniform("coin", root_position, slots) < probability
 
-    def draw(self, use: str, probs: Float[Tensor, " vocab"], committed: int, slots: Slots) -> int:
+    def draw(
+        self, use: str, probs: Float[Tensor, " vocab"], root_position: int, slots: Slots
+    ) -> int:
         """A token drawn from `probs`.
 
         use    "sibling" for a draft's child at `slots`, "emit" for the correction or bonus below
                the node at `slots`
         """
         cumulative = probs.double().cumsum(-1)
-        aim = self.uniform(use, committed, slots) * cumulative[-1]
+        aim = self.uniform(use, root_position, slots) * cumulative[-1]
         return int(
             torch.searchsorted(cumulative, aim, right=True).clamp(max=int(probs.nonzero()[-1]))
         )
@@ -109,9 +111,9 @@ class Chance:
             return [0.0] * len(tokens)
         return _noise(self.noise_key(position), np.array(tokens, dtype=np.int64)).tolist()
 
-    def uniform(self, use: str, committed: int, slots: Slots) -> float:
+    def uniform(self, use: str, root_position: int, slots: Slots) -> float:
         """The uniform number in [0, 1) that decides a use: "coin", "sibling" or "emit"."""
-        key = _key("uniform", self.seed, use, self.nesting, int(committed), slots)
+        key = _key("uniform", self.seed, use, self.nesting, int(root_position), slots)
         return (key >> 11) * 2.0**-53
 
     def noise_key(self, position: int) -> int:

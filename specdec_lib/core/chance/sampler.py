@@ -62,6 +62,7 @@ class Sampler:
         return torch.from_numpy(probs).to(logits.device)
 
     def candidates(self, logits: Float[Tensor, " vocab"]) -> Candidates:
+        """The tokens of the warped distribution; raises ValueError as `probs` does."""
         tokens, log_probs = None, checked_logits(logits)
         if self.temperature == 0:
             return Candidates(np.array([log_probs.argmax()]), np.zeros(1, log_probs.dtype))
@@ -100,7 +101,7 @@ def likeliest(logits: Float[Tensor, " vocab"], k: int) -> tuple[list[int], list[
 
 
 def unwarped(logits: Float[Tensor, " vocab"], tokens: Sequence[int]) -> list[float]:
-    """The probabilities of these tokens, bit-identical to those of `likeliest`."""
+    """Softmax probabilities (temperature 1, no top-k or top-p), bit-identical to `likeliest`'s."""
     values = checked_logits(logits)
     return _unwarped(values, values[list(tokens)].tolist())
 

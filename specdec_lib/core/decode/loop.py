@@ -27,6 +27,8 @@ class Round:
     emitted    the accepted tokens and one more; nothing after a stop token
     sources    the drafter of each emitted token; "target" for the correction or bonus
     tried      number of depths with tested guesses: the accepted ones, and one where all failed
+    usage      what each model that counts has computed, by name
+    seconds    wall time, learning included
     """
 
     tree: TokenTree
@@ -55,7 +57,12 @@ class Round:
 
 @dataclass(frozen=True)
 class Generation:
-    """A decoded continuation and its rounds; `prefill` is what reading the prompt took."""
+    """A decoded continuation and its rounds.
+
+    context    the prompt and all new tokens
+    stop       why it ended: "stop token", "length" or "context", see `rounds`
+    prefill    usage by model's name while the prompt was read
+    """
 
     context: Context
     rounds: tuple[Round, ...]
@@ -64,6 +71,7 @@ class Generation:
 
     @property
     def tokens(self) -> tuple[int, ...]:
+        """The new tokens alone, without those given."""
         return tuple(token for played in self.rounds for token in played.emitted)
 
     @property
@@ -85,7 +93,8 @@ def decode(
     on_round: Callable[[Round], None] | None = None,
 ) -> Generation:
     """Continue `prompt` with the tokens that `target` alone would generate (`look_up`) or with its
-    distribution (`reject`). Models first forget what they read; see `rounds` for the arguments.
+    distribution (`reject`). Models first forget what they read; `on_round` receives each round as
+    it ends; see `rounds` for the other arguments.
     """
     context = check_arguments(target, draft, prompt)
     asked = {"max_new_tokens": max_new_tokens, "rule": rule, "stop_tokens": stop_tokens}
@@ -131,7 +140,7 @@ def rounds(
 
 
 def check_arguments(target: LanguageModel, draft: Draft, prompt: TokensSoFar) -> Context:
-    """The prompt as a context, after all checks; raises ValueError as `rounds` says."""
+    """The prompt as a context; raises ValueError unless it and the draft fit the target."""
     context = prompt if isinstance(prompt, Context) else Context.of(tuple(map(int, prompt)))
     if (largest := max(context.tokens)) >= target.vocabulary:
         ends = f"the target's vocabulary ends at {target.vocabulary - 1}"
@@ -147,7 +156,7 @@ def check_arguments(target: LanguageModel, draft: Draft, prompt: TokensSoFar) ->
 
 
 def read_prompt(target: LanguageModel, draft: Draft, prompt: Context) -> dict[str, Usage]:
-    """Let every model forget all else and read the prompt but its last token; usage by name."""
+    """Every model forgets and, where it fits, reads all but the last token; usage by name."""
     models = models_in(target, draft).values()
     before = _usage(models)
     for model in models:

@@ -11,7 +11,7 @@ PLAIN = (int, float, str, NoneType, MatchTable, Shape)
 
 
 def parts_of(*parts: object) -> Iterator[LanguageModel | Draft]:
-    """Every draft and model in `parts`, their attributes and collections, maybe more than once."""
+    """Yield the drafts and models in `parts`, collections and drafts' attributes, some twice."""
     for part in parts:
         if isinstance(part, PLAIN):  # most attributes; looking for a protocol's members takes long
             continue

@@ -31,6 +31,7 @@ def grow_best_first(
     shallower first, then the lower ranks: the best tree, as no child scores above its parent.
 
     factors    for a chosen slot (the root has empty ranks), the acceptance rate of each child
+    depth      of the deepest slot, at most; None for no limit
     floor      lowest score of a slot
     """
     heap: list[tuple[float, int, Slots, Slot, Iterator[Slot]]] = []

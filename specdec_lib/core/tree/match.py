@@ -11,7 +11,7 @@ from specdec_lib.core.kinds import checked
 @checked
 @dataclass(frozen=True)
 class MatchTable:
-    """Acceptance rates: P(child accepted | parent accepted) by the child's rank, and maybe its gap.
+    """Acceptance rate by rank, and maybe by gap: P(child accepted | parent accepted).
 
     rates    by rank, for any gap, never rising; beyond the last rank each is half the one before
     name     shown in records and figures
@@ -60,6 +60,8 @@ def _are_probabilities(rates: tuple[float, ...]) -> bool:
 
 
 def leading(tokens: list[int], gaps: list[float], k: int) -> tuple[list[int], list[float]]:
-    """The first k of at least 2 tokens of `Chance.rank`, and their gaps as of `MatchTable`."""
+    """Cut what `Chance.rank` gave for at least 2 tokens to k, and make the first gap the lead over
+    the second (inf without one), as `MatchTable` needs it.
+    """
     lead = gaps[1] if len(gaps) > 1 else math.inf
     return tokens[:k], [lead, *gaps[1:k]]

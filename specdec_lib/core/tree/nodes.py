@@ -25,7 +25,7 @@ class TokenTree:
     scores           estimated probability that the path down to the node is accepted: 1 at the
                      root, never above the parent's
     rows             the distribution [vocab] that a node's token was drawn from, given its earlier
-                     siblings; None for a token chosen without chance
+                     siblings; None for one that was not drawn (ranked, top, copied)
     """
 
     root_position: int
@@ -102,7 +102,9 @@ class TokenTree:
         return longer
 
     def grafted(self, node: int, guessed: "TokenTree") -> "TokenTree":
-        """This tree with the guesses of another one below `node`, their scores times its score."""
+        """This tree with the guesses of another below `node`, their scores times its score; the
+        root of `guessed` is dropped unchecked.
+        """
         number = [node, *range(len(self), len(self) + guessed.guesses)]
         return self.grown(
             guessed.tokens[1:],
@@ -191,7 +193,7 @@ class TokenTree:
         return self._kept([ROOT, *sorted(best)])
 
     def merged(self) -> "TokenTree":
-        """The tree with equal siblings made one, of the highest score and the first source."""
+        """Equal siblings made one: best score, first source; ValueError for a tree with rows."""
         self._refuse_rows("merged")
         place: dict[tuple[int, int], int] = {}
         moved, kept, parents, scores = [ROOT], [ROOT], [NO_PARENT], [self.scores[ROOT]]

@@ -21,7 +21,9 @@ from specdec_lib.drafts.max_gram import ORIGINS
 
 
 def lenience_of(tree: TokenTree, lenience: float, *, exempt_max_gram: bool) -> Lenience:
-    """Leniences, 1 for exempt copies; offered: 1 of a copy, else the score ÷ the parent's."""
+    """The `Lenience` of a review: Max-Gram's nodes (factor 1 if exempt) offer 1, others their score
+    ÷ their parent's, or 1 if that is 0.
+    """
     copied = [source in ORIGINS for source in tree.sources]
     above = [1.0, *(tree.scores[parent] for parent in tree.parents[1:])]
     return Lenience(
@@ -69,7 +71,7 @@ def lenient_probs(
     is the point mass), by a reviewer of the distribution `wanted`.
 
     `token` is kept with probability min(1, l · wanted ÷ row), else replaced by one drawn from the
-    residual distribution; leftover is the probability of that.
+    residual distribution.
     """
     if lenience == 1:
         return wanted

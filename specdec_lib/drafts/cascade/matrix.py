@@ -86,7 +86,9 @@ def _check_drafters(drafters: tuple, matrix: Matrix, width: int) -> None:
 
 @checked
 def converted(matrix: Sequence[Sequence[int]], convention: Convention, to: Convention) -> Matrix:
-    """The K matrix, given in `convention`, in the convention `to`; raises ValueError if wrong."""
+    """The K matrix in the convention `to`; raises ValueError unless it is square, upper triangular
+    and ≥ 0, and cumulative rows never fall.
+    """
     rows = [tuple(map(int, row)) for row in matrix]
     if not rows:
         raise ValueError("an empty cascade proposes nothing: the K matrix has no row")

@@ -35,13 +35,15 @@ class Reviewed:
     tokens, whose source is "<drafter> via <reviewer>", and one more of the reviewer's own.
 
     lenience           l, where 1 is none; for "iid" a guess is accepted with probability
-                       min(1, l · p_reviewer ÷ p_drafter), for "ranked" as `Lenience` says
-    exempt_max_gram    Max-Gram's copies that no model has reviewed yet get lenience 1
+                       min(1, l · wanted ÷ offered), its probability under the reviewer ÷ that
+                       under its drafter; for "ranked" as `Lenience` says
+    exempt_max_gram    Max-Gram's nodes, bigrams too, that no model has reviewed get lenience 1
     siblings           "ranked": the reviewer follows its choices under the shared noise; "iid": it
                        accepts and draws as `reject` does, and hands up rows
     width              children per node: the kept token, and width − 1 leaves (a comb): the
                        reviewer's next likeliest for "ranked", independent draws for "iid"
-    match              turns ranks into scores; at temperature 0 the reviewer's probabilities do
+    match              turns ranks into scores; at temperature 0 the reviewer's probabilities do,
+                       but for the leaves of "iid" combs
 
     Raises ValueError for a lenience above 1 under "iid" where the draft branches. Source: Chen et
     al. 2024, section 3.1 and appendix B (the exemption, and combs of 8 children).
@@ -144,6 +146,8 @@ class Relay:
 
     parts      strongest first; one that guesses nothing more hands over to the next
     lengths    tokens per part; a part may overshoot, and later ones then add less or are skipped
+
+    Raises ValueError unless there is a length of 0 or more per part, not all 0, and one vocabulary.
     """
 
     parts: tuple[Draft, ...]
@@ -158,6 +162,7 @@ class Relay:
         check_parts(self.parts)
 
     def propose(self, context: Context, chance: Chance) -> TokenTree:
+        """The path that the parts extend in turn, and their other branches; rows are kept."""
         tree, leaf, wanted = TokenTree.rooted(context), ROOT, 0
         for number, (part, length) in enumerate(zip(self.parts, self.lengths, strict=True)):
             wanted += length

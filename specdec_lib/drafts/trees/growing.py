@@ -45,8 +45,10 @@ class TreeDraft:
                 replacement. The last two carry rows and are for `reject`.
     match       turns ranks into scores; for "ranked" at temperature 0, and "top", probabilities do
 
-    A budget adapts to the context where scores are not of ranks alone. Source: Spector and Ré 2023,
-    section 3.1; best-first as in Wang et al. 2024 (OPT-Tree).
+    With a budget, scores from probabilities or gaps adapt the shape to the context. Raises
+    ValueError unless exactly one of widths, shape and budget is given and allows a guess, and for
+    widths of over 4,096 guesses without a floor. Source: Spector and Ré 2023, section 3.1;
+    best-first as in Wang et al. 2024 (OPT-Tree).
     """
 
     model: LanguageModel

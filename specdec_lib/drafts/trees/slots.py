@@ -15,7 +15,7 @@ SlotWidths = dict[int, dict[Slots, int]]  # per level: ranks of a node to its nu
 
 @functools.lru_cache(maxsize=64)
 def slots_of(shape: Shape) -> SlotWidths:
-    """The number of children of each node of a fixed shape (cached: do not change it)."""
+    """{depth: {ranks of a node: its number of children}} of a shape (cached: do not change it)."""
     places: list[Slots] = [()]
     for parent, rank in zip(shape.parents[1:], shape.ranks[1:], strict=True):
         places.append((*places[parent], rank))
@@ -65,7 +65,7 @@ class Child(NamedTuple):
 
 
 ExpandNodes = Callable[[TokenTree, Mapping[int, int]], Mapping[int, Sequence[Child]]]
-"""A function from a tree and {node: width} to {node: at most so many children}, or to less."""
+"""A function from a tree and {node: width} to {node: its children}; nodes may be missing."""
 
 
 def add_children(
@@ -95,7 +95,7 @@ def add_children(
 def grow_best(
     root: TokenTree, expand: ExpandNodes, *, budget: int, depth: int, floor: float
 ) -> TokenTree:
-    """The `budget` best guesses: `expand` is asked once per level, where a guess could enter."""
+    """The `budget` best guesses: per level, `expand` gets the nodes whose children could enter."""
     tree = root
     for level in range(depth):
         worst = min(tree.scores) if tree.guesses == budget else -1.0

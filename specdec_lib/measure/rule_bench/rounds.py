@@ -80,12 +80,14 @@ class _ByChild(EveryBranch):
 
     following: Mapping[Slots, list[int]] = field(default_factory=dict)
 
-    def draw(self, use: str, probs: Float[Tensor, " vocab"], committed: int, slots: Slots) -> int:
+    def draw(
+        self, use: str, probs: Float[Tensor, " vocab"], root_position: int, slots: Slots
+    ) -> int:
         below, rest = self.following[slots], probs.clone()
         rest[below] = 0.0
         shares = [*probs[below].tolist(), float(rest.sum())]
         branch = self.branches.decide(
-            (use, self.nesting, committed, slots), [share / sum(shares) for share in shares]
+            (use, self.nesting, root_position, slots), [share / sum(shares) for share in shares]
         )
         return (*below, int(rest.argmax()))[branch]
 
