@@ -13,8 +13,8 @@ import pytest
 from specdec_lib.core.files import replace_marked
 from specdec_lib.measure.intervals import bootstrap
 from specdec_lib.measure.race.families import OURS
-from specdec_lib.measure.race.readme import AVX2, AVX512, MARKS, shown_races, speeds
-from specdec_lib.measure.race.table import stored_race
+from specdec_lib.measure.race.readme import AVX2, MARKS, shown_races, speeds
+from specdec_lib.measure.race.table import RACED, stored_race
 from specdec_lib.measure.scorecard.claims import VERDICTS
 from specdec_lib.measure.sweep import stacks
 from specdec_lib.measure.sweep.command import ALL, markdown, summarise_domains
@@ -122,7 +122,7 @@ def test_what_is_said_about_the_speeds_is_so():
     and beats llama.cpp.
     """
     tuned = "domain == 'all' and baseline == 'autoregressive' and (temperature == 0 or top_k > 0)"
-    races = [stored_race(AVX512, edition=edition) for edition in MARKS]
+    races = [stored_race(RACED, edition=edition) for edition in MARKS]
     tables = [race.query(tuned) for race in races]
     own, rounded = (table[table.method.isin(OURS)] for table in tables)
     assert len(own) == len(rounded) == 2 * len(OURS) and (own.ratio_low > 1).all()
@@ -206,8 +206,8 @@ def test_what_the_guide_says_about_a_processor_without_avx512_is_so():
     slower = here.ms_per_token.item() / there.ms_per_token.item()
     assert f"plain decoding takes {slower:.1f} times as long" in GUIDE
     eight, sixteen = (seconds[rows] / seconds[1] for rows in (8, 16))
-    ours = stored_race("amd-epyc-avx2-1-threads").query(plain).set_index("method")
-    theirs = stored_race("amd-epyc-avx512-bf16-1-threads").query(plain).set_index("method")
+    ours = stored_race(AVX2).query(plain).set_index("method")
+    theirs = stored_race(RACED).query(plain).set_index("method")
     assert ours.ratio["tree"] < theirs.ratio_low["tree"]
     assert ours.ratio_low["chain"] < theirs.ratio["chain"] < ours.ratio_high["chain"]
     assert ours.load.min() > 2  # the second core was busy

@@ -8,13 +8,13 @@ import pandas as pd
 from specdec_lib.core.files import README
 from specdec_lib.measure.intervals import LEAST_PROMPTS, with_interval
 from specdec_lib.measure.race.contenders import AUTOREGRESSIVE
-from specdec_lib.measure.race.table import ALL, stored_race
+from specdec_lib.measure.race.table import ALL, RACED, stored_race
 from specdec_lib.measure.sweep.ratios import sampling_of
 
 HF = "Hugging Face"  # a runtime, followed by its precision
 GUIDE = README.parent / "docs" / "guide.md"
 MARKS = {"exact": ("speeds", README), "int8": ("speeds_int8", GUIDE)}  # and their pages
-AVX512, AVX2 = "amd-epyc-avx512-bf16-1-threads", "amd-epyc-avx2-1-threads"
+AVX2 = "amd-epyc-avx2-1-threads"
 OTHERS = {"exact": {"speeds_avx2": AVX2}, "int8": {"speeds_int8_avx2": AVX2}}  # in the guide too
 NAMES = {  # of the methods of `ratio_table`
     "hf_generate": "Hugging Face `generate`",
@@ -35,7 +35,7 @@ NAMES = {  # of the methods of `ratio_table`
 
 def shown_races(edition: str) -> Iterator[tuple[str, Path, pd.DataFrame]]:
     """The stored races of an edition that pages show: mark, page and table."""
-    yield *MARKS[edition], stored_race(AVX512, edition=edition)
+    yield *MARKS[edition], stored_race(RACED, edition=edition)
     for mark, machine in OTHERS[edition].items():
         yield mark, GUIDE, stored_race(machine, edition=edition)
 

@@ -22,6 +22,7 @@ from specdec_lib.measure.sweep.ratios import without_few
 
 MEASURED = DATA / "measured"
 ALL = "all"  # domains together
+RACED = "amd-epyc-avx512-bf16-1-threads"  # whose race README, notebook 03 and scorecard show
 COLUMNS = """method baseline edition temperature top_k domain prompts tokens repetition
     ms_per_token ratio ratio_low ratio_high geometric_mean chosen
     tokens_per_round least_ms_per_token divergences margin runtime setting

@@ -18,8 +18,8 @@ COLUMNS = """paper item claim domain unit by paper_value ours low high prompts n
     reason""".split()
 NO_SIGN = math.nan  # for `no_effect`: a quantity that has no side, such as a length
 VERDICTS = (
-    *("reproduced", "as described", "same sign, larger", "same sign, smaller"),
-    *("another number", "sign unsettled", "opposite", "not testable here"),
+    *("reproduced", "same sign, larger", "same sign, smaller", "another number"),
+    *("sign unsettled", "opposite", "not testable here"),
 )
 
 
@@ -46,7 +46,6 @@ class Claim:
     no_effect      the value that says so; None where `paper_value` is a bound or an exact number,
                    NO_SIGN where it is neither and has no side
     reason         what differs, and the evidence for why the verdict is what it is
-    sign           of the distance from `no_effect` that words claim, where no value is printed
     domain         that ours was found on; "" for all, or none
     """
 
@@ -59,7 +58,6 @@ class Claim:
     ours: Finding
     no_effect: float | None
     reason: str
-    sign: int = 0
     domain: str = ""
 
     def row(self) -> dict[str, object]:
@@ -72,12 +70,11 @@ class Claim:
 
     def verdict(self, ours: Finding) -> str:
         """One of VERDICTS: "reproduced" if the printed value is within NEAR of ours or in its
-        interval; "as described" has the sign that words claim. The sign is that of the distance
-        from `no_effect`, and our interval, if there is one, must be on one side of it. Further
-        off, a bound is "opposite".
+        interval. The sign is that of the distance from `no_effect`, and our interval, if there
+        is one, must be on one side of it. Further off, a bound is "opposite".
         """
         theirs, neutral = self.paper_value, self.no_effect
-        if math.isnan(ours.value) or (math.isnan(theirs) and not self.sign):
+        if math.isnan(ours.value) or math.isnan(theirs):
             return "not testable here"
         low, high = (ours.value if math.isnan(end) else end for end in (ours.low, ours.high))
         if low <= theirs <= high or abs(ours.value / theirs - 1) <= NEAR:
@@ -86,11 +83,11 @@ class Claim:
             return "opposite"
         if math.isnan(neutral):
             return "another number"
-        sign = self.sign or math.copysign(1, theirs - neutral)
+        sign = math.copysign(1, theirs - neutral)
         nearest, furthest = sorted(sign * (end - neutral) for end in (low, high))
         if nearest > 0:
             larger = abs(ours.value - neutral) > abs(theirs - neutral)
-            return "as described" if self.sign else f"same sign, {'larg' if larger else 'small'}er"
+            return f"same sign, {'larg' if larger else 'small'}er"
         return "opposite" if furthest < 0 else "sign unsettled"
 
 
