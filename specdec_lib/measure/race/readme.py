@@ -8,6 +8,7 @@ import pandas as pd
 from specdec_lib.core.files import README
 from specdec_lib.measure.intervals import LEAST_PROMPTS, with_interval
 from specdec_lib.measure.race.contenders import AUTOREGRESSIVE
+from specdec_lib.measure.race.hugging import LLAMA_CPP
 from specdec_lib.measure.race.table import ALL, RACED, stored_race
 from specdec_lib.measure.sweep.ratios import sampling_of
 
@@ -72,18 +73,23 @@ def _conditions(whole: pd.DataFrame, parts: dict[str, pd.DataFrame]) -> str:
     first, fewer = whole.iloc[0], whole.prompts.min()
     most = {name: part.loc[part.prompts.idxmax()] for name, part in parts.items()}
     counts = "; ".join(
-        f"{name}: {row.prompts} prompts, {row.tokens:,} tokens, repetition {row.repetition:.2f}"
+        f"{name}: {row.prompts} prompts, {row.tokens:,} tokens, repetition {row.repetition:.2f},"
+        f" load {row.load:.1f}"
         for name, row in most.items()
     )
     threads = f"{first.threads} thread{'s' if first.threads > 1 else ''}"
     said = (
         f"Measured by `make bench` on {threads} ({first.machine}), on held-out prompts, a quarter"
-        f" of each domain ({counts}). Every method is tuned on development prompts and timed on"
-        " held-out ones, interleaved; intervals are 95 %, by bootstrap over prompts."
+        f" of each domain ({counts}; a load above 1: other processes ran too). Every method is"
+        " tuned on development prompts and timed on held-out ones, interleaved; intervals are 95 %,"
+        " by bootstrap over prompts."
     )
     if fewer < whole.prompts.max():
         said += f" Other programs and runtimes ran on {fewer} prompts, on which their ratios stand"
         said += ", too few for an interval." if fewer < LEAST_PROMPTS else "."
+    if LLAMA_CPP in set(whole.method):
+        said += " llama.cpp ran as `llama-bench`: as many tokens after as long a context, of no"
+        said += " text and without sampling, from the file of four bits."
     return said
 
 

@@ -132,6 +132,42 @@ def keep_best(count, budget, nodes, scores):
     return min(budget, count - 1) + 1
 
 
+@compiled()
+def grow_known(limits, sampling, noise, reads, read, logits, ranked, missing, nodes, scores):
+    """Grow the tree anew from the first `read` rows. Nodes that may have children and no row get
+    one, and their scores into `missing`. Returns the numbers of nodes, 0 for bad logits, and rows.
+
+    ranked    per row, how many children were found, −1 for not yet; their tokens, and factors
+    """
+    (widths, budget, floor), (noise_keys, ids), (found, tokens, factors) = limits, noise, ranked
+    rows, count = read, 1
+    for level in range(len(widths)):
+        worst = scores[:count].min() if budget and count - 1 == budget else -1.0
+        frontier = np.flatnonzero((nodes[DEPTH, :count] == level) & (scores[:count] > worst))
+        for node in frontier:
+            row, above = 0, nodes[ROW, nodes[PARENT, node]]
+            if level:
+                row = child_row(reads, above, nodes[TOKEN, node])
+            if level and not row:
+                row, rows = add_row(reads, rows, above, nodes[TOKEN, node])
+                missing[row - read] = scores[node]
+            nodes[ROW, node] = row
+            if row >= read:
+                continue
+            if found[row] < 0:
+                line, key = logits[row, : len(ids)], noise_keys[level]
+                best, their = rank_row(line, widths[level], sampling, key, ids)
+                found[row] = len(best)
+                tokens[row, : len(best)], factors[row, : len(best)] = best, their
+            if not found[row]:
+                return 0, read
+            given = tokens[row, : found[row]], factors[row, : found[row]], node, level
+            count = append_children(*given, floor, worst, nodes, scores, count)
+        if budget and count - 1 > budget:
+            count = keep_best(count, budget, nodes, scores)
+    return count, rows
+
+
 @no_type_check
 def _grow(begun, rest, limits, sampling, noise, scout, network, buffers, sizes):
     """Grow a tree: of its nodes the tokens, parents, depths and whether the scout guessed them, and
@@ -145,56 +181,28 @@ def _grow(begun, rest, limits, sampling, noise, scout, network, buffers, sizes):
     scout      a `Guesser`, and below how many missing nodes it guesses before a pass
     sizes      the width of a row of logits; the most nodes; and the most rows
     """
-    (widths, budget, floor), (noise_keys, ids), (columns, most, longest) = limits, noise, sizes
+    (columns, most, longest), widest, deepest = sizes, limits[0].max(), len(limits[0]) - 1
     (shape, tables, layers, head), (keys, values), (guesser, guided) = network, buffers, scout
     reads, logits = np.zeros((6, longest), np.int64), np.empty((longest, columns), np.float32)
     nodes, scores, missing = np.zeros((4, most), np.int64), np.ones(most), np.ones(longest)
-    tokens, factors = np.zeros((longest, widths.max()), np.int64), np.zeros((longest, widths.max()))
-    children, read, rows, passes = np.full(longest, -1), 0, 1, 0
+    ranked = (
+        np.full(longest, -1),
+        np.zeros((longest, widest), np.int64),
+        np.zeros((longest, widest)),
+    )
     nodes[TOKEN, 0], nodes[PARENT, 0] = rest[-1], -1
+    read, rows, count, passes = 0, 1, 1, 0
     while read < rows:
-        if guided:
-            deepest = len(widths) - 1  # deeper nodes get no children
-            rows = add_scouted(guesser, guided, noise_keys, deepest, missing, reads, read, rows)
-        run_pass(
-            *(pass_rows(begun, rest, reads, read, rows), rows - read),
-            *(shape, tables, layers, head, keys, values, logits[read:rows]),
+        if guided:  # deeper nodes than `deepest` get no children
+            rows = add_scouted(guesser, guided, noise[0], deepest, missing, reads, read, rows)
+        new = pass_rows(begun, rest, reads, read, rows), rows - read
+        run_pass(*new, shape, tables, layers, head, keys, values, logits[read:rows])
+        passes, read = passes + 1, rows
+        count, rows = grow_known(
+            limits, sampling, noise, reads, read, logits, ranked, missing, nodes, scores
         )
-        passes, read, count = passes + 1, rows, 1
-        for level in range(len(widths)):
-            worst = scores[:count].min() if budget and count - 1 == budget else -1.0
-            frontier = np.flatnonzero((nodes[DEPTH, :count] == level) & (scores[:count] > worst))
-            for node in frontier:
-                above, row = nodes[ROW, nodes[PARENT, node]], 0
-                if level:
-                    row = child_row(reads, above, nodes[TOKEN, node])
-                if level and not row:
-                    row, rows = add_row(reads, rows, above, nodes[TOKEN, node])
-                    missing[row - read] = scores[node]
-                nodes[ROW, node] = row
-                if row >= read:
-                    continue
-                if children[row] < 0:
-                    line, key = logits[row, : len(ids)], noise_keys[level]
-                    found, their = rank_row(line, widths[level], sampling, key, ids)
-                    if not len(found):
-                        return nodes[:, :1], scores[:1], reads[:2, :1], logits[:1], 0
-                    children[row] = len(found)
-                    tokens[row, : len(found)], factors[row, : len(found)] = found, their
-                its = slice(0, children[row])
-                count = append_children(
-                    tokens[row, its],
-                    factors[row, its],
-                    node,
-                    level,
-                    floor,
-                    worst,
-                    nodes,
-                    scores,
-                    count,
-                )
-            if budget and count - 1 > budget:
-                count = keep_best(count, budget, nodes, scores)
+    if not count:
+        return nodes[:, :1], scores[:1], reads[:2, :1], logits[:1], 0
     for node in range(count - 1, 0, -1):  # children before their parents
         row = child_row(reads, nodes[ROW, nodes[PARENT, node]], nodes[TOKEN, node])
         nodes[ROW, node] = reads[SCOUTED, row]
