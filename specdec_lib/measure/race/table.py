@@ -97,6 +97,18 @@ def stored_ledger(machine: str, *, edition: str = "exact", folder: Path = MEASUR
     return table[table.edition == edition]
 
 
+def paired_speed(
+    timings: pd.DataFrame, method: str, baseline: str
+) -> tuple[float, float, float, int]:
+    """Tokens per second of a method ÷ another's on the prompts of one sampler that both ran, its 95
+    % interval over prompts, and their number; from the rows of one edition and runtime.
+    """
+    some, columns = timings.set_index("prompt"), ["timed_tokens", "seconds"]
+    own, base = (some[some.method == name][columns] for name in (method, baseline))
+    both = own.merge(base, left_index=True, right_index=True)
+    return *bootstrap(*(both[name] for name in both)), len(both)
+
+
 def over_plain(raced: pd.DataFrame) -> pd.DataFrame:
     """The rows of a race over plain decoding, on all domains together."""
     whole = (raced.domain == ALL) & (raced.baseline == AUTOREGRESSIVE)

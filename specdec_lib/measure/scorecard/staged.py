@@ -7,8 +7,7 @@ from itertools import chain, product
 import pandas as pd
 
 from specdec_lib.core.chance import Sampler
-from specdec_lib.measure.intervals import bootstrap
-from specdec_lib.measure.race.table import RACED, stored_ledger, stored_race
+from specdec_lib.measure.race.table import RACED, paired_speed, stored_ledger, stored_race
 from specdec_lib.measure.scorecard.claims import (
     NO_SIGN,
     NONE,
@@ -70,10 +69,10 @@ def _speeds(timings: pd.DataFrame, raced: str) -> Iterator[Claim]:
         timed = "; ".join(f"{name}: {_setting(PLAIN[name], sampler)}" for name in COUNTED)
         reason = f"{raced}: {timed}. The paper has no copies."
         value = printed.loc[word, method] / printed.loc[word, base]
-        ours = _paired(timings, sampler, PLAIN[method], PLAIN[base])
+        ours = paired_speed(_under(timings, sampler), PLAIN[method], PLAIN[base])
         against = "plain decoding" if base == "baseline" else base
         claim, unit = f"{method} against {against}, {word}", "tokens per second ÷ the other's"
-        yield _claim("Table 2", claim, unit, "clock", value, ours, 1, reason)
+        yield _claim("Table 2", claim, unit, "clock", value, Finding(*ours), 1, reason)
 
 
 def _utilisation(ladder: Ladder) -> Iterator[Claim]:
@@ -144,11 +143,3 @@ def _setting(method: str, sampler: Sampler) -> str:
 def _under(table: pd.DataFrame, sampler: Sampler) -> pd.DataFrame:
     same = table.temperature == sampler.temperature
     return table[same & (table.top_k == (sampler.top_k or 0))]
-
-
-def _paired(timings: pd.DataFrame, sampler: Sampler, method: str, baseline: str) -> Finding:
-    """Tokens per second of a method ÷ those of another on the same prompts."""
-    some, columns = _under(timings, sampler).set_index("prompt"), ["timed_tokens", "seconds"]
-    own, base = (some[some.method == name][columns] for name in (method, baseline))
-    both = own.merge(base, left_index=True, right_index=True)
-    return Finding(*bootstrap(*(both[name] for name in both)), len(both))
