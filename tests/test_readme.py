@@ -14,7 +14,7 @@ from specdec_lib.core.files import replace_marked
 from specdec_lib.measure.intervals import bootstrap
 from specdec_lib.measure.race.families import OURS
 from specdec_lib.measure.race.readme import AVX2, MARKS, shown_races, speeds
-from specdec_lib.measure.race.table import RACED, stored_race
+from specdec_lib.measure.race.table import RACED, paired_speed, stored_race
 from specdec_lib.measure.scorecard.claims import VERDICTS
 from specdec_lib.measure.sweep import stacks
 from specdec_lib.measure.sweep.command import ALL, markdown, summarise_domains
@@ -117,31 +117,40 @@ def test_the_speeds_are_the_stored_measurement(edition):
 
 
 def test_what_is_said_about_the_speeds_is_so():
-    """In float32 all methods gain, interval and all; copies first gain most, in int8 too, and a
-    staged tree a little more than a tree; int8 is more than three times as fast, gains less on top,
-    and beats llama.cpp.
+    """In float32 all methods gain, interval and all; a staged tree and copies first beat a tree
+    prompt by prompt, a staged chain no chain; int8 is more than three times as fast, gains less on
+    top, and beats llama.cpp.
     """
     tuned = "domain == 'all' and baseline == 'autoregressive' and (temperature == 0 or top_k > 0)"
     races = [stored_race(RACED, edition=edition) for edition in MARKS]
     tables = [race.query(tuned) for race in races]
     own, rounded = (table[table.method.isin(OURS)] for table in tables)
     assert len(own) == len(rounded) == 2 * len(OURS) and (own.ratio_low > 1).all()
-    best = [one.loc[one.groupby("temperature").ratio.idxmax()] for one in (own, rounded)]
-    assert all(set(one.method) == {"copies first"} for one in best)
+    timings = pd.read_csv(MEASURED / f"race_{RACED}_prompts.csv")
+    timings = timings.query(
+        "edition == 'exact' and runtime == 'fast' and (top_k or not temperature)"
+    )
+    pairs = ("staged", "tree"), ("copies first", "tree"), ("staged chain", "chain")
+    greedy, sampled = (
+        [paired_speed(some, *pair)[:3] for pair in pairs]
+        for _, some in timings.groupby("temperature")
+    )
+    first, second = ("{:.2f} ({:.2f}–{:.2f})".format(*one[0]) for one in (greedy, sampled))
+    said = f"is {first} times as fast as a plain tree greedily and {second} sampled"
+    assert f"{said}, and copies first {greedy[1][0]:.2f} and {sampled[1][0]:.2f};" in FRONT
+    assert all(one[1][1] > 1 > one[2][0] for one in (greedy, sampled))
     gains = [one.set_index(["method", "temperature"]).ratio for one in (own, rounded)]
     assert (gains[1] < gains[0]).all()
-    assert (gains[0]["cascade"] < gains[0]["tree"]).all()
-    assert (1 < gains[0]["staged"] / gains[0]["tree"]).all()
-    assert (gains[0]["staged"] / gains[0]["tree"] < 1.1).all()
-    ends = [own.set_index(["method", "temperature"])[end] for end in ("ratio_low", "ratio_high")]
-    assert ends[0]["copies first", 0] < ends[1]["tree", 0]
     plain = [table[table.method == "autoregressive"] for table in tables]
     fast, int8 = (one[one.runtime != "reference"].ms_per_token.to_numpy() for one in plain)
     assert len(fast) == 2 and (fast > 3 * int8).all()
-    greedy, sampled = best[1].ratio
-    assert greedy > 1.5 > sampled
     against = races[1].query("domain == 'all' and baseline == 'llama.cpp'")
     assert (against[against.method == "autoregressive"].ratio > 1).all() and len(against) > 20
+    slow, quick = (
+        stored_race(AVX2, edition=edition).query(f"{tuned} and method == baseline").ms_per_token
+        for edition in MARKS
+    )
+    assert (slow.to_numpy() / quick.to_numpy()).round(1).tolist() == pytest.approx([2, 2], abs=0.2)
     other = stored_race(AVX2).query(tuned).set_index(["method", "temperature"])
     assert other.ratio["chain", 0] >= other.ratio["copies first", 0]  # without AVX-512
 
@@ -210,7 +219,7 @@ def test_what_the_guide_says_about_a_processor_without_avx512_is_so():
     theirs = stored_race(RACED).query(plain).set_index("method")
     assert ours.ratio["tree"] < theirs.ratio_low["tree"]
     assert ours.ratio_low["chain"] < theirs.ratio["chain"] < ours.ratio_high["chain"]
-    assert ours.load.min() > 2  # the second core was busy
+    assert ours.load.min() > 2  # other programs ran
     assert f"8 rows take {eight:.1f} times as long as one, 16 rows {sixteen:.1f} times" in GUIDE
 
 
