@@ -118,8 +118,8 @@ def test_the_speeds_are_the_stored_measurement(edition):
 
 def test_what_is_said_about_the_speeds_is_so():
     """In float32 all methods gain, interval and all; a staged tree and copies first beat a tree
-    prompt by prompt, a staged chain no chain; int8 is more than three times as fast, gains less on
-    top, and beats llama.cpp.
+    prompt by prompt, a staged chain no chain; int8 is three times as fast, gains less on top, and
+    beats llama.cpp.
     """
     tuned = "domain == 'all' and baseline == 'autoregressive' and (temperature == 0 or top_k > 0)"
     races = [stored_race(RACED, edition=edition) for edition in MARKS]
@@ -143,7 +143,9 @@ def test_what_is_said_about_the_speeds_is_so():
     assert (gains[1] < gains[0]).all()
     plain = [table[table.method == "autoregressive"] for table in tables]
     fast, int8 = (one[one.runtime != "reference"].ms_per_token.to_numpy() for one in plain)
-    assert len(fast) == 2 and (fast > 3 * int8).all()
+    assert (fast / int8).round(1).tolist() == [3, 3]
+    least, most = 100 * (gains[1][:, 1].agg(["min", "max"]) - 1)
+    assert f"where tokens are sampled, {least:.0f} to {most:.0f} percent:" in GUIDE
     against = races[1].query("domain == 'all' and baseline == 'llama.cpp'")
     assert (against[against.method == "autoregressive"].ratio > 1).all() and len(against) > 20
     slow, quick = (
