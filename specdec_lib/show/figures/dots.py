@@ -217,16 +217,16 @@ def scorecard(table: pd.DataFrame) -> go.Figure:
     claim, a series per table or figure of the paper, a panel per paper; the legend says how ours
     was found.
 
-    table    as of `claims.score`; claims that are no speed-ups are left out
+    table    as of `claims.score`; claims that are no speed-ups are left out; a `panel` names theirs
     """
     check(table, "paper item claim", "by paper_value ours low high no_effect verdict")
     some = table.dropna(subset=["ours", "paper_value"]).query("no_effect == 1 and by != 'counted'")
     some = some.sort_values(["paper", "item"], ascending=[False, True])
     swi = some["by"].map({"SWI": ", SWI"}).fillna("")
     some = some.assign(series=some["paper"] + ", " + some["item"] + swi)
-    by = {"series": "series", "panel": "paper", "ends": "low ours high"}
+    by = {"series": "series", "panel": "panel" if "panel" in some else "paper"}
     some = some.assign(verdict=some["verdict"].replace(VERDICTS))
-    rows = marks(some, "paper_value", "ours", note="{claim}: {verdict}", **by)
+    rows = marks(some, "paper_value", "ours", ends="low ours high", note="{claim}: {verdict}", **by)
     values = rows[["x", "y", "low", "high"]].astype(float)
     ends = 0.9 * values.min().min(), 1.1 * values.max().max()
     x, y = "printed in the paper (× the other method)", "found here (× the other method)"
