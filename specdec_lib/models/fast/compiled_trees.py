@@ -12,10 +12,9 @@ from specdec_lib.models.fast.tiles import compiled
 from specdec_lib.models.katz.trie import grow_guesses
 
 TOKEN, PARENT, DEPTH, ROW = range(4)  # of a node; ROW: the number of the row that it is read in
-CHILD, NEXT, SCOUTED = range(
-    3, 6
-)  # of a row: its last child, and the child of its parent before it
-# Rows are numbered from the root's, 0, which is the child of none.
+# Of a row: its last child, the child of its parent before it, whether the scout guessed it; rows
+# are numbered from the root's, 0, which is the child of none.
+CHILD, NEXT, SCOUTED = 3, 4, 5
 
 
 @compiled()
@@ -69,17 +68,17 @@ def guesses_below(guesser, noise_keys, reads, row):
     path = np.empty(depth, np.int64)
     for step in range(depth, 0, -1):
         path[step - 1], at = reads[TOKEN, at], reads[PARENT, at]
-    table, window = guesser, np.concatenate((guesser.window, path))
-    return grow_guesses(
-        table.trie,
-        table.vocabulary,
-        window,
-        table.order,
-        table.limits,
-        table.warp,
-        table.match,
+    nodes, _ = grow_guesses(
+        guesser.trie,
+        guesser.vocabulary,
+        np.concatenate((guesser.window, path)),
+        guesser.order,
+        guesser.limits,
+        guesser.warp,
+        guesser.match,
         noise_keys[depth:],
-    )[0]
+    )
+    return nodes
 
 
 @compiled()
