@@ -34,15 +34,11 @@ LESSONS_PER_FILE = 512
 
 
 class Lesson(NamedTuple):
-    """A conversation with the target's distribution before each token of its answer.
-
-    places       the likeliest tokens, as places in the head
-    log_probs    theirs, among the tokens of the head
-    """
+    """A conversation with the target's distribution before each token of its answer."""
 
     conversation: Conversation
-    places: Int[Tensor, "answer top"]
-    log_probs: Float[Tensor, "answer top"]
+    places: Int[Tensor, "answer top"]  # the likeliest tokens, as places in the head
+    log_probs: Float[Tensor, "answer top"]  # theirs, among the tokens of the head
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -60,10 +56,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def read_head(folder: Path) -> list[int]:
     """The token ids that lessons are about.  Raises ValueError if the folder has no lessons."""
-    file = folder / HEAD
-    if not file.is_file():
+    if not (folder / HEAD).is_file():
         raise ValueError(f"there are no lessons in {folder}; `specdec distil teach` makes them")
-    return json.loads(file.read_text(encoding="utf-8"))
+    return json.loads((folder / HEAD).read_text(encoding="utf-8"))
 
 
 def frequent_tokens(conversations: Iterable[Conversation], size: int, stop: int) -> list[int]:
@@ -94,9 +89,7 @@ def read_lessons(
     found = []
     for path, group in _files(conversations, head, folder):
         if not path.is_file():
-            raise ValueError(
-                f"no lessons of this text and head: `specdec distil teach` makes {path}"
-            )
+            raise ValueError(f"no lessons of this text and head; `distil teach` makes {path}")
         sizes = [one.answer_tokens for one in group]
         with tensor_file(path) as file:
             columns = (file.get_tensor(name).split(sizes) for name in ("places", "log_probs"))

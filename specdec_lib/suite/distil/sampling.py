@@ -67,7 +67,11 @@ def sample(
     random, generator = Random(seed), torch.Generator().manual_seed(seed)
     ids, drawn = torch.tensor(head), torch.zeros(ROWS, dtype=torch.bool)
     for _ in tqdm(range(0, tokens, ROWS * LENGTH), "samples"):
-        given = [_opening(random.choice(conversations), random) for _ in range(ROWS)]
+        given = []
+        for _ in range(ROWS):  # from 16 tokens that end at a random place of an answer
+            one = random.choice(conversations)
+            end = max(GIVEN, one.start + random.randrange(one.answer_tokens))
+            given.append(one.ids[end - GIVEN : end])
         texts = list(torch.tensor(given).T)  # a column per position
         passes = BatchedPasses(student, ROWS, GIVEN + LENGTH, head=head)
         for position in range(GIVEN + LENGTH - 1):
@@ -75,9 +79,3 @@ def sample(
             if position >= GIVEN - 1:
                 texts.append(ids[draw(logits, TEMPERATURE, generator, greedy=drawn)])
         yield from torch.stack(texts[GIVEN:], dim=1).numpy().astype(np.uint16)
-
-
-def _opening(one: Conversation, random: Random) -> tuple[int, ...]:
-    """GIVEN tokens that end at a random place of the answer."""
-    end = max(GIVEN, one.start + random.randrange(one.answer_tokens))
-    return one.ids[end - GIVEN : end]

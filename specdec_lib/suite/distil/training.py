@@ -6,6 +6,7 @@ An interrupted run goes on where it stopped.
 import math
 import time
 from collections.abc import Iterator, Sequence
+from io import BytesIO
 from pathlib import Path
 from random import Random
 from typing import NamedTuple
@@ -13,14 +14,13 @@ from typing import NamedTuple
 import pandas as pd
 import torch
 from jaxtyping import Float, Int
-from safetensors.torch import save
 from torch import Tensor
 from torch.nn.functional import kl_div
 from tqdm.auto import tqdm
 from transformers import LlamaForCausalLM
 
 from specdec_lib.core.commandline import Parser
-from specdec_lib.core.files import cache_folder, tensor_file, write_whole
+from specdec_lib.core.files import cache_folder, write_whole
 from specdec_lib.models.batched import fastest_dtype
 from specdec_lib.models.students import build_student, own_weights, save_student
 from specdec_lib.suite.distil.lessons import Lesson, before_answers, read_head, read_lessons
@@ -31,7 +31,6 @@ BATCH_TOKENS = 1024  # of a step, requests and padding included
 WARM_UP = 0.02  # share of the steps
 CHECKPOINT_SECONDS = 120
 HELD_OUT = 50  # every 50th conversation is judged on, and not learnt from
-STATE = ("step", "exp_avg", "exp_avg_sq")  # of AdamW, per weight
 
 
 class TrainingPlan(NamedTuple):
@@ -128,8 +127,10 @@ def train_student(
         optimizer.step()
         bar.set_postfix(loss=f"{loss:.3f}", refresh=False)
         if step == len(steps) - 1 or time.monotonic() - saved > CHECKPOINT_SECONDS:
-            _store(checkpoint, student, optimizer, of, step + 1)
-            saved = time.monotonic()
+            state = {"weights": own_weights(student), "optimizer": optimizer.state_dict()}
+            content, saved = BytesIO(), time.monotonic()
+            torch.save(state | {"of": of, "steps": step + 1}, content)
+            write_whole(checkpoint, content.getvalue())
     student.eval()
 
 
@@ -155,29 +156,16 @@ def schedule(lessons: Sequence[Lesson], answer_tokens: int) -> Iterator[list[int
                 return
 
 
-def _store(
-    path: Path, student: LlamaForCausalLM, optimizer: torch.optim.AdamW, of: str, steps: int
-) -> None:
-    """Write weights and optimiser state whole, and which training they are of."""
-    content = {}
-    for name, weights in own_weights(student).items():
-        content[name] = weights.detach()
-        content |= {f"{name}/{part}": optimizer.state[weights][part] for part in STATE}
-    write_whole(path, save(content, {"of": of, "steps": str(steps)}))
-
-
 def _restore(path: Path, student: LlamaForCausalLM, optimizer: torch.optim.AdamW, of: str) -> int:
     """Read a checkpoint into student and optimiser; how many steps were done, 0 without one."""
     if not path.is_file():
         return 0
-    with tensor_file(path) as file:
-        about = file.metadata()
-        if about.get("of") != of:
-            raise ValueError(f"{path} is of another training: {about.get('of')}; delete it")
-        for name, weights in own_weights(student).items():
-            weights.data.copy_(file.get_tensor(name))
-            optimizer.state[weights] = {part: file.get_tensor(f"{name}/{part}") for part in STATE}
-    return int(about["steps"])
+    saved = torch.load(path)
+    if saved["of"] != of:
+        raise ValueError(f"{path} is of another training: {saved['of']}; delete it")
+    student.load_state_dict(saved["weights"], strict=False)
+    optimizer.load_state_dict(saved["optimizer"])
+    return saved["steps"]
 
 
 @torch.inference_mode()
@@ -192,9 +180,8 @@ def judge(
     for lesson in lessons:
         (hidden,) = before_answers(student.model, [lesson.conversation])
         right = (hidden @ rows.T).topk(4).indices == lesson.places[:, :1].int()
-        way = "greedy" if lesson.conversation.greedy else "T = 1"
-        counts = len(right), int(right[:, 0].sum()), int(right.sum())
-        found.append((lesson.conversation.domain, way, *counts))
+        kind = lesson.conversation.domain, "greedy" if lesson.conversation.greedy else "T = 1"
+        found.append((*kind, len(right), int(right[:, 0].sum()), int(right.sum())))
     table = pd.DataFrame(found, columns=["domain", "way", "tokens", "first", "best_4"])
     sums = pd.concat([table, table.assign(domain="all")]).groupby(["domain", "way"]).sum()
     return sums.assign(first=sums["first"] / sums.tokens, best_4=sums.best_4 / sums.tokens)

@@ -55,6 +55,9 @@ OPENINGS = {
     ),
 }  # fmt: skip
 REQUEST_TOKENS = {"chat": 70, "code": 100, "summary": 160, "math": 90}  # that the target may add
+ANSWER_TOKENS = 300  # at most
+SEQUENCES = 128  # conversations at a time
+DOMAINS_ASKED = ("chat", *DOMAINS)  # chat comes twice as often
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -90,24 +93,13 @@ def write_text(folder: Path, wanted: int, *, seed: int) -> None:
 class Writer:
     """Writes conversations with a chat model, many at a time.
 
-    answer_tokens    of each answer, at most
-    seed             of openings and choices; a text repeats only on the same machine and versions
-    domains          that requests are of; a domain that is named twice comes twice as often
+    seed    of openings and choices; a text repeats only on the same machine and versions
     """
 
     def __init__(
-        self,
-        model: LlamaForCausalLM,
-        tokenizer: PreTrainedTokenizerFast,
-        *,
-        seed: int,
-        sequences: int = 128,
-        answer_tokens: int = 300,
-        temperature: float = 1.0,
-        domains: Sequence[str] = ("chat", *DOMAINS),
+        self, model: LlamaForCausalLM, tokenizer: PreTrainedTokenizerFast, *, seed: int
     ) -> None:
-        self.tokenizer, self.random, self.sequences = tokenizer, Random(seed), sequences
-        self.answer_tokens, self.temperature, self.domains = answer_tokens, temperature, domains
+        self.tokenizer, self.random = tokenizer, Random(seed)
         self.generator = torch.Generator().manual_seed(seed)
         self.end = tokenizer.convert_tokens_to_ids("<|im_end|>")
         self.special = set(tokenizer.added_tokens_decoder)
@@ -116,17 +108,17 @@ class Writer:
         )
         self.before, between = template.split("?")
         self.handover = tokenizer(between).input_ids[1:]  # what follows the end of the request
-        positions = 96 + max(REQUEST_TOKENS.values()) + len(self.handover) + answer_tokens
-        self.passes = BatchedPasses(model, sequences, positions)
+        positions = 96 + max(REQUEST_TOKENS.values()) + len(self.handover) + ANSWER_TOKENS
+        self.passes = BatchedPasses(model, SEQUENCES, positions)
 
     def write(self) -> Iterator[Conversation]:
         """Conversations in the order in which they end, without end."""
-        active = [self._converse() for _ in range(self.sequences)]
+        active = [self._converse() for _ in range(SEQUENCES)]
         asked = [next(one) for one in active]
         while True:
             tokens, positions, greedy = map(torch.tensor, zip(*asked, strict=True))
             logits = self.passes.logits(tokens, positions)
-            chosen = draw(logits, self.temperature, self.generator, greedy=greedy).tolist()
+            chosen = draw(logits, 1.0, self.generator, greedy=greedy).tolist()
             for number, token in enumerate(chosen):
                 try:
                     asked[number] = active[number].send(token)
@@ -145,7 +137,7 @@ class Writer:
         """A conversation, which yields a token to be read, its position, and whether what follows
         is greedy, and is sent what follows.
         """
-        domain, start = self.random.choice(self.domains), None
+        domain, start = self.random.choice(DOMAINS_ASKED), None
         tokens = self.tokenizer(self.before + self.random.choice(OPENINGS[domain])).input_ids
         greedy, limit = self.random.random() < 0.5, len(tokens) + REQUEST_TOKENS[domain]
         for position in count():
@@ -161,7 +153,7 @@ class Writer:
                         tuple(tokens), start, greedy, tokens[-1] == self.end, domain
                     )
                 tokens += [self.end, *self.handover]
-                start, limit = len(tokens), len(tokens) + self.answer_tokens
+                start, limit = len(tokens), len(tokens) + ANSWER_TOKENS
 
 
 def plain(text: str) -> str:

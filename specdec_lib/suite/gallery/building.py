@@ -1,25 +1,43 @@
 """`specdec gallery`: lay the figures out as one page, index.html in their folder.
 
-What differs from run to run stands in `provenance.js`, beside the page. In a clone that was never
-run there is neither that nor the script that interactive figures need: the page then links to
-their images.
+What differs from run to run stands in `provenance.js`, beside the page, and comes from the manifest
+of each notebook's last run, in `runs/` beside the figures. In a clone that was never run there is
+neither that nor the script that interactive figures need: the page then links to their images.
 """
 
-import ast
+import dataclasses
+import datetime
+import functools
+import json
 import os
+import platform
 import re
+import subprocess
+import tomllib
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.metadata import version
 from pathlib import Path
+from typing import Literal
 
 from specdec_lib.core.commandline import Parser
-from specdec_lib.core.files import NOTEBOOKS, figures_folder, write_together
-from specdec_lib.suite.gallery.describing import comparison, descriptions
-from specdec_lib.suite.gallery.manifest import Manifest, read_manifest
+from specdec_lib.core.files import (
+    NOTEBOOKS,
+    REPOSITORY,
+    figures_folder,
+    file_digest,
+    write_together,
+    write_whole,
+)
+from specdec_lib.core.processor import processor_name
 from specdec_lib.suite.notebook import read_cells, read_introduction, read_parameters
 
 HERE = Path(__file__).parent
 UNDESCRIBED = {"title": "", "see": "Not described in specdec_lib/suite/gallery/figures.toml yet."}
 SCRIPT = "plotly.min.js"
+KINDS = (".html", ".png", ".csv")  # of figure files
+PACKAGES = ("torch", "transformers", "plotly", "numpy", "pandas", "papermill")
+CHANGES = ("status", "--porcelain", "--untracked-files=no", "--", ".", ":!figures")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -27,6 +45,74 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = Parser("gallery", __doc__.partition(": ")[2].partition("\n")[0], writes=None)
     parser.add_common("--out", note="without, the folder SPECDEC_FIGURES names, else figures/")
     print(build((parser.parse_args(arguments).out or figures_folder()).expanduser().resolve()))
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """One run of one notebook.
+
+    parameters     those that were given
+    fingerprint    a digest per thing that the run depends on
+    state          "running" means interrupted, if no process runs it any more
+    made           as `made_here` says it
+    figures        the digest of each figure file that it wrote
+    """
+
+    profile: str
+    parameters: dict[str, object]
+    fingerprint: dict[str, str]
+    state: Literal["running", "finished", "failed"]
+    made: dict[str, str]
+    seconds: float = 0.0
+    figures: dict[str, str] = field(default_factory=dict)
+    error: str = ""
+
+    def write(self, path: Path) -> None:
+        """Write the manifest, whole or not at all."""
+        text = json.dumps(dataclasses.asdict(self), indent=2, ensure_ascii=False)
+        write_whole(path, (text + "\n").encode(errors="replace"))
+
+    def wrote(self, path: Path) -> bool:
+        """Whether a figure file is what this run left there."""
+        return path.exists() and self.figures.get(path.name) == file_digest(path)
+
+
+def read_manifest(path: Path) -> Manifest | None:
+    """The manifest kept in a file; None if there is none, or none that can be read."""
+    from pydantic import TypeAdapter, ValidationError
+
+    try:
+        found = TypeAdapter(Manifest).validate_json(path.read_bytes())
+        return found if found.made.keys() >= {"date", "commit", "machine", "versions"} else None
+    except (OSError, ValidationError):
+        return None
+
+
+def made_here() -> dict[str, str]:
+    """Now, the commit (whose files in figures/ may differ), this machine and the versions on it."""
+    look = {"cwd": REPOSITORY, "capture_output": True, "text": True, "check": True, "timeout": 30}
+    git = functools.partial(subprocess.run, **look)
+    try:
+        commit = git(["git", "rev-parse", "HEAD"]).stdout[:12]
+        changed = git(["git", "--no-optional-locks", *CHANGES]).stdout.strip()
+        commit += ", with uncommitted changes" if changed else ""
+    except (OSError, subprocess.SubprocessError):
+        commit = "unknown"
+    processors, threads = os.cpu_count(), os.environ.get("OMP_NUM_THREADS") or "unset"
+    system = f"{platform.system()} {platform.machine()}"
+    versions = {"python": platform.python_version()} | {one: version(one) for one in PACKAGES}
+    return {
+        "date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        "commit": commit,
+        "machine": f"{processor_name()} × {processors}, {system}, OMP_NUM_THREADS {threads}",
+        "versions": ", ".join(map(" ".join, versions.items())),
+    }
+
+
+@functools.cache
+def descriptions() -> dict[str, dict[str, str]]:
+    """All figures' words by name: `title`, and what to `see`."""
+    return tomllib.loads((HERE / "figures.toml").read_text(encoding="utf-8"))
 
 
 def build(folder: Path, *, notebooks: Path = NOTEBOOKS) -> Path:
@@ -80,7 +166,7 @@ def figure_files(folder: Path, notebook: Path) -> dict[str, set[str]]:
     """
     found: dict[str, set[str]] = {}
     for path in sorted(folder.glob(f"{notebook.stem[:2]}_*")):
-        if path.suffix in (".html", ".png", ".csv"):
+        if path.suffix in KINDS:
             found.setdefault(path.stem, set()).add(path.suffix[1:])
     code = "".join(source for kind, source in read_cells(notebook) if kind == "code")
     places = {name: code.find(f'"{name}"') for name in found}
@@ -91,49 +177,33 @@ def _chapter(notebook: Path, folder: Path) -> dict[str, object]:
     """A notebook, its figures and its last run, as the templates read them; `link` leads from the
     page to it.
     """
-    declared, figures = read_parameters(notebook), figure_files(folder, notebook).items()
+    figures = figure_files(folder, notebook).items()
     manifest = read_manifest(folder / "runs" / f"{notebook.stem}.json")
     return {
         "name": notebook.stem,
         "manifest": manifest,
         "link": Path(os.path.relpath(notebook, folder)).as_posix(),
         "introduction": read_introduction(notebook),
-        "parameters": declared,
-        "cards": [_card(folder / name, kinds, declared, manifest) for name, kinds in figures],
+        "parameters": read_parameters(notebook),
+        "cards": [_card(folder / name, kinds, manifest) for name, kinds in figures],
     }
 
 
-def _card(
-    figure: Path, kinds: set[str], declared: dict[str, dict[str, str]], manifest: Manifest | None
-) -> dict[str, object]:
-    """A figure; `made` says that its table or page is what the run left there, `changed` are
-    parameters that differ from the notebook's own, with the values that made it.
+def _card(figure: Path, kinds: set[str], manifest: Manifest | None) -> dict[str, object]:
+    """A figure; `made` says that its table or page is what the run left there, `given` with which
+    parameters.
     """
-    words = descriptions().get(figure.name, UNDESCRIBED)
-    defaults = {name: ast.literal_eval(one["default"]) for name, one in declared.items()}
-    given = manifest.parameters.items() if manifest else ()
-    differ = {name: repr(value) for name, value in given if (name, value) not in defaults.items()}
+    words, image = descriptions().get(figure.name, UNDESCRIBED), figure.with_suffix(".png")
     files = (figure.with_suffix(kind) for kind in (".csv", ".html"))
     made = manifest is not None and any(map(manifest.wrote, files))
-    changed, parameters = differ if made else {}, "the notebook’s own"
-    if given and manifest.state == "running":
-        cut = ", ".join(f"{name} = {value!r}" for name, value in given)
-        parameters = f"unknown: a run with {cut} was cut short"
+    given = manifest.parameters.items() if made else ()
+    head = image.read_bytes()[:24] if image.exists() else b""
     return {
         "name": figure.name,
         "title": words["title"] or figure.name,
         "see": words["see"],
         "files": kinds,
-        "size": _size(figure.with_suffix(".png")),
-        "seed": changed.get("seed") or declared.get("seed", {"default": "none"})["default"],
+        "size": [int.from_bytes(head[at : at + 4], "big") for at in (16, 20)],  # in a PNG's header
         "made": made,
-        "changed": changed,
-        "parameters": parameters,
-        "paper": comparison(words.get("paper", {}), figure.with_suffix(".csv")),
+        "given": ", ".join(f"{name} = {value!r}" for name, value in given),
     }
-
-
-def _size(image: Path) -> tuple[int, int]:
-    """Width and height of a PNG, from its header; (0, 0) if there is none."""
-    head = image.read_bytes()[:24] if image.exists() else b""
-    return int.from_bytes(head[16:20], "big"), int.from_bytes(head[20:24], "big")

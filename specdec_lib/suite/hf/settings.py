@@ -5,7 +5,7 @@ import json
 from dataclasses import asdict, fields
 from importlib.metadata import version
 from pathlib import Path
-from typing import Literal, Protocol, runtime_checkable
+from typing import Literal
 
 import numpy as np
 from pydantic import ConfigDict, TypeAdapter, ValidationError
@@ -37,13 +37,6 @@ DRAFTS = (
 KINDS = {kind.__name__: kind for kind in (*DRAFTS, MatchTable, Shape, Sampler)}
 RULES = {rule.__name__: rule for rule in (look_up, reject)}
 STRICT = ConfigDict(extra="forbid", strict=True)
-
-
-@runtime_checkable
-class HasNetwork(Protocol):
-    """A language model that runs a Hugging Face network."""
-
-    model: PreTrainedModel
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -107,8 +100,9 @@ def _plain(value: object) -> object:
 
 def _source(model: LanguageModel) -> str | None:
     """The folder (relative if in this repository) or hub name of a model; None if unknown."""
-    source = model.model.config.name_or_path if isinstance(model, HasNetwork) else ""
-    inside = Path(source).is_absolute() and Path(source).is_relative_to(REPOSITORY)
+    network = getattr(model, "model", None)
+    source = network.config.name_or_path if isinstance(network, PreTrainedModel) else ""
+    inside = Path(source).is_relative_to(REPOSITORY)
     return Path(source).relative_to(REPOSITORY).as_posix() if inside else source or None
 
 

@@ -31,7 +31,6 @@ from specdec_lib.measure.race.contenders import AUTOREGRESSIVE, ours
 from specdec_lib.measure.race.families import TOKEN_BY_TOKEN, with_int8_drafts
 from specdec_lib.measure.race.harness import race_prompts
 from specdec_lib.measure.race.learning import without_network
-from specdec_lib.measure.race.lineup import Say
 from specdec_lib.measure.race.table import over_plain, ratio_table
 from specdec_lib.measure.sweep.grid import Setting
 from specdec_lib.measure.sweep.identity import fingerprint
@@ -59,7 +58,6 @@ class Plan:
     setting      the one with the best forecast, or plain decoding unless `pays` is "yes"
     pays         "yes", "no" or "unclear": whether it beats plain decoding on held-out prompts
     forecasts    `measure.planning.forecasts` of every setting on development prompts
-    policy       per situation (`drafts.planned.situation`) the setting that is worth most
     held_out     rows of `ratio_table` over plain decoding, which is the first; the second has the
                  best forecast, the third the best of another method; the last is FREE
     margin       what the forecast gain of the second hangs on
@@ -68,7 +66,6 @@ class Plan:
     setting: Setting
     pays: str
     forecasts: pd.DataFrame
-    policy: Mapping[int, Named]
     held_out: pd.DataFrame
     margin: Margin
 
@@ -80,19 +77,17 @@ def make_plan(
     development: Sequence[Prompt],
     held_out: Sequence[Prompt],
     *,
+    keep: Path,
     tokens: int = TOKENS,
     settings: Annotated[int, Within(1)] = SETTINGS,
     seed: int = 0,
-    keep: Path | None = None,
-    say: Say = lambda line: None,
 ) -> Plan:
     """The plan for these models and prompts on this machine, which should do nothing else.
 
     development    prompts to plan on; `held_out` are those to judge on
+    keep           a folder for what is finished: the same call goes on there
     tokens         new ones per prompt, at most
     settings       that are tried of each method
-    keep           a folder for what is finished: the same call goes on there
-    say            called with a line when something is settled
 
     Raises ValueError if there are fewer than two development prompts or no held-out one.
     """
@@ -100,23 +95,19 @@ def make_plan(
         got = f"{len(development)} and {len(held_out)}"
         raise ValueError(f"a plan needs 2 development prompts and a held-out one, got {got}")
     limits = {"tokens": tokens, "seed": seed}
-    device = machine_name(str(ladder.target.model.device))
-    same = (device, sampler, limits, settings, [one.text for one in development], ladder)
-    folder = keep and keep / fingerprint(*same)
-    texts = [*written_texts(ladder, sampler, development, limits, folder and folder / "texts")]
-    passes = timed_passes(ladder, texts, folder and folder / "passes")
-    asked = {"most": settings, "keep": folder}
-    policy, tried = plan_settings(ladder, sampler, texts, passes, **asked)
+    device, given = machine_name(str(ladder.target.model.device)), [one.text for one in development]
+    folder = keep / fingerprint(device, sampler, limits, settings, given, ladder)
+    texts = [*written_texts(ladder, sampler, development, limits, folder / "texts")]
+    passes = timed_passes(ladder, texts, folder / "passes")
+    _, tried = plan_settings(ladder, sampler, texts, passes, most=settings, keep=folder)
     table = forecasts(tried.trials, tried.prices)
     best, raced = _to_race(table, tried.drafts)
-    say(f"{len(tried.drafts)} settings were counted on {len(texts)} prompts; the best forecasts:")
-    say(table.head(5).drop(columns="prompts").round(2).to_string(index=False))
-    kept = folder and folder / "held-out" / fingerprint(raced)
+    kept = folder / "held-out" / fingerprint(raced)
     rows = _race(ladder, sampler, raced, held_out, limits, kept)
     pays = _pays(rows.iloc[1])
     name, draft = (best[0], raced[best]) if pays == "yes" else ("plain", NoDraft())
-    setting, judged = Setting(name, draft, sampler), without_few(rows)
-    return Plan(setting, pays, table, policy, judged, _margin(tried, best))
+    setting = Setting(name, draft, sampler)
+    return Plan(setting, pays, table, without_few(rows), _margin(tried, best))
 
 
 def _to_race(table: pd.DataFrame, tried: Mapping[Named, Draft]) -> tuple[Named, dict[Named, Draft]]:
@@ -135,7 +126,7 @@ def _race(
     raced: Mapping[Named, Draft],
     prompts: Sequence[Prompt],
     limits: Mapping[str, int],
-    keep: Path | None,
+    keep: Path,
 ) -> pd.DataFrame:
     """The rows of `ratio_table` over plain decoding of these drafts on held-out prompts."""
     racing = [
@@ -191,22 +182,21 @@ def main(arguments: list[str] | None = None) -> None:
     counts = f"{len(development)} development and {len(held_out)} held-out prompts"
     print(f"{ladder.target.runtime}; {counts} of {given.prompts}", flush=True)
     how = {"tokens": given.max_new_tokens, "settings": given.settings, "seed": given.seed}
-    how |= {"keep": cache_folder() / "plan", "say": lambda line: print(line, flush=True)}
-    plan = make_plan(ladder, sampler, development, held_out, **how)
+    plan = make_plan(ladder, sampler, development, held_out, keep=cache_folder() / "plan", **how)
     write_whole(given.json, export_setting(plan.setting).encode())
-    print(told_plan(plan))
-    print(
-        f"The setting is written to {given.json}; `specdec hf {given.json}` shows other engines'."
-    )
+    shows = f"`specdec hf {given.json}` shows other engines'"
+    print(f"{plan_in_words(plan)}\nThe setting is written to {given.json}; {shows}.")
 
 
-def told_plan(plan: Plan) -> str:
-    """The plan in words: the verdict, the runner-up, and what the verdict hangs on."""
+def plan_in_words(plan: Plan) -> str:
+    """The best forecasts, the verdict, the runner-up, and what the verdict hangs on."""
     _, best, *others, free = plan.held_out.itertuples(index=False)
-    foreseen = plan.forecasts.set_index(["method", "setting"]).loc[(best.method, best.setting)]
-    hangs = plan.margin
+    table, hangs = plan.forecasts, plan.margin
+    foreseen = table.set_index(["method", "setting"]).loc[(best.method, best.setting)]
     advice = f"{ADVICE[plan.pays]}: on {best.prompts} held-out prompts {_told(best)}"
     lines = [
+        f"{len(table)} settings were counted on {foreseen.prompts} prompts; the best forecasts:",
+        table.head(5).drop(columns="prompts").round(2).to_string(index=False),
         f"\n{advice} as plain decoding.",
         f"{best.ms_per_token:.2f} ms per token; the forecast was {foreseen.ms_per_token:.2f}.",
         *(f"Runner-up: {_told(one)}." for one in others),
