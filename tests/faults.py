@@ -36,25 +36,9 @@ def sweep_work(folder: Path) -> pd.DataFrame:
     return table.drop(columns=table.filter(regex="seconds$"))
 
 
-def bench_work(folder: Path) -> pd.DataFrame:
-    from tiny import tiny_ladder
-
-    from specdec_lib.measure.race import benchmark as module
-    from specdec_lib.measure.race.benchmark import BenchPlan, benchmark
-
-    paused(module, "race")
-    # the clock chooses what runs under the third, and the precision of Hugging Face
-    module.SAMPLERS = module.SAMPLERS[:2]
-    plan = BenchPlan((1, 1), 1, development=1, tokens=4, stages=(1,), most=1, hugging=False)
-    found = list(benchmark({"reference": tiny_ladder()}, plan, lambda _: None, folder / "keep"))
-    columns = ["method", "temperature", "top_k", "prompt", "tokens", "rounds"]
-    rows = [{name: getattr(one, name) for name in columns} for own, *_ in found for one in own]
-    return pd.DataFrame(rows).sort_values(columns)
-
-
 def distil_work(folder: Path) -> pd.DataFrame:
     from specdec_lib.core.locking import only_process
-    from specdec_lib.suite.distil.text import Conversation, list_shards, read_text, stored
+    from specdec_lib.suite.distil.writing import Conversation, list_shards, read_text, stored
 
     texts = [Conversation((one, one, one), 1, True, True, "chat") for one in range(10 * PARTS)]
     place = folder / "text"
@@ -70,14 +54,12 @@ def distil_work(folder: Path) -> pd.DataFrame:
 def reproduce_work(folder: Path) -> pd.DataFrame:
     from toys import GOOD, write_toy
 
-    from specdec_lib.suite.reproduce import running
-    from specdec_lib.suite.reproduce.command import main
+    from specdec_lib.suite.reproduce import command
 
-    paused(running, "_papermill")
+    paused(command, "_papermill")
     for number in range(3):
         write_toy(folder / "notebooks", f"0{number}_toy", GOOD)
-    status = main(["--out", str(folder / "figures")], notebooks=folder / "notebooks")
-    if status:
+    if status := command.main(["--out", str(folder / "figures")], notebooks=folder / "notebooks"):
         sys.exit(status)
     tables = sorted((folder / "figures").glob("*.csv"))
     return pd.DataFrame({"name": path.name, "content": path.read_text()} for path in tables)
@@ -85,7 +67,6 @@ def reproduce_work(folder: Path) -> pd.DataFrame:
 
 WORKS = {  # by name: the work, the files that are cut in half, and the folder that cannot be made
     "sweep": (sweep_work, "keep/*/*.json", "keep"),
-    "bench": (bench_work, "keep/**/*.json", "keep"),
     "distil": (distil_work, "text/.*.partial", "text"),
     "reproduce": (reproduce_work, "figures/runs/*.json", "figures"),
 }
@@ -109,10 +90,7 @@ def child(work: str, folder: Path, fault: str) -> None:
     if fault == "full disk":
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
-    try:
-        WORKS[work][0](folder).to_csv(folder / "table.csv", index=False)
-    except (ValueError, OSError) as problem:
-        sys.exit(f"{type(problem).__name__}: {problem}")
+    WORKS[work][0](folder).to_csv(folder / "table.csv", index=False)
 
 
 class Run:

@@ -9,8 +9,8 @@ from tokenizers.pre_tokenizers import ByteLevel
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from specdec_lib.models.batched import BatchedPasses
-from specdec_lib.suite.distil import text, writing
-from specdec_lib.suite.distil.text import Conversation
+from specdec_lib.suite.distil import writing
+from specdec_lib.suite.distil.writing import Conversation
 from specdec_lib.workload import DOMAINS
 
 SPECIAL = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
@@ -43,12 +43,13 @@ def network() -> LlamaForCausalLM:
 
 
 def test_shards_come_back_and_a_run_that_was_killed_goes_on(tmp_path, monkeypatch):
-    monkeypatch.setattr(text, "SHARD_ANSWER_TOKENS", 4)
-    for number, _ in enumerate(text.stored(tmp_path, CONVERSATIONS)):
-        assert text.read_text(tmp_path) == CONVERSATIONS[: number + 1]  # nothing waits
-    next(text.stored(tmp_path, CONVERSATIONS))
-    assert [len(list(text.read_shard(path))) for path in text.list_shards(tmp_path)] == [2, 1, 1]
-    assert text.read_text(tmp_path) == [*CONVERSATIONS, CONVERSATIONS[0]]
+    monkeypatch.setattr(writing, "SHARD_ANSWER_TOKENS", 4)
+    for number, _ in enumerate(writing.stored(tmp_path, CONVERSATIONS)):
+        assert writing.read_text(tmp_path) == CONVERSATIONS[: number + 1]  # nothing waits
+    next(writing.stored(tmp_path, CONVERSATIONS))
+    shards = writing.list_shards(tmp_path)
+    assert [len(list(writing.read_shard(path))) for path in shards] == [2, 1, 1]
+    assert writing.read_text(tmp_path) == [*CONVERSATIONS, CONVERSATIONS[0]]
 
 
 def batched(model: LlamaForCausalLM, texts: list[list[int]]) -> list[torch.Tensor]:
@@ -85,15 +86,15 @@ def test_frequencies_of_the_rotation_are_not_rounded():
 
 @pytest.fixture
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Requests of at most 6 tokens."""
+    """Four short conversations at a time."""
     for domain in DOMAINS:
         monkeypatch.setitem(writing.REQUEST_TOKENS, domain, 6)
+    monkeypatch.setattr(writing, "ANSWER_TOKENS", 20)
+    monkeypatch.setattr(writing, "SEQUENCES", 4)
 
 
-def write(model: LlamaForCausalLM, count: int, seed: int = 3, **options) -> list[Conversation]:
-    run = {"sequences": 4, "seed": seed, "answer_tokens": 20}
-    writer = writing.Writer(model, tokenizer(), **run, **options)
-    return list(islice(writer.write(), count))
+def write(model: LlamaForCausalLM, count: int, seed: int = 3) -> list[Conversation]:
+    return list(islice(writing.Writer(model, tokenizer(), seed=seed).write(), count))
 
 
 def test_greedy_answers_are_the_likeliest_tokens_and_drawn_ones_are_not(short):
@@ -119,4 +120,3 @@ def test_a_conversation_that_ends_is_replaced_and_each_has_its_template(short):
         assert 1 <= len(answer) <= 20 and one.domain in DOMAINS
         assert one.done == (answer[-1] == reader.convert_tokens_to_ids("<|im_end|>"))
     assert write(network(), 6) == found[:6] != write(network(), 6, seed=4)
-    assert {one.domain for one in write(network(), 4, domains=("math",))} == {"math"}

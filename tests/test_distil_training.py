@@ -1,4 +1,4 @@
-"""Lessons hold the target's distributions, and a student learns them; training resumes exactly."""
+"""Lessons hold the target's distributions, and a student learns them."""
 
 import math
 from pathlib import Path
@@ -9,18 +9,12 @@ import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from specdec_lib.models import batched
-from specdec_lib.models.students import (
-    assemble,
-    build_student,
-    own_weights,
-    read_about,
-    save_student,
-)
+from specdec_lib.models.students import assemble, build_student, save_student
 from specdec_lib.suite.distil import lessons as teaching
-from specdec_lib.suite.distil import sampling, training
+from specdec_lib.suite.distil import ngrams, training
 from specdec_lib.suite.distil.lessons import Lesson, frequent_tokens, read_lessons, teach
-from specdec_lib.suite.distil.text import Conversation
 from specdec_lib.suite.distil.training import TrainingPlan, divergence, judge, train_student
+from specdec_lib.suite.distil.writing import Conversation
 
 HEAD = list(range(0, 60, 2))
 
@@ -114,43 +108,17 @@ def test_the_gradient_is_that_of_the_divergence_written_out():
     assert slopes[0].abs().max() > 0.05
 
 
-def test_training_interrupted_ends_as_if_it_had_not(taught, tmp_path, monkeypatch):
-    plan, begin = TrainingPlan([0], 600, 3e-3), build_student(network(), (0,))
-    whole = build_student(network(), (0,))
-    train_student(whole, taught, HEAD, plan, tmp_path / "whole")
-    monkeypatch.setattr(training, "CHECKPOINT_SECONDS", 0)
-    steps = list(training.schedule(taught, plan.answer_tokens))
-    broken = [*steps[:7], [10_000], *steps[8:]]  # the eighth step ends in an IndexError
-    with monkeypatch.context() as patch, pytest.raises(IndexError):
-        patch.setattr(training, "schedule", lambda *_: iter(broken))
-        train_student(build_student(network(), (0,)), taught, HEAD, plan, tmp_path / "cut")
-    resumed = build_student(network(), (0,))
-    train_student(resumed, taught, HEAD, plan, tmp_path / "cut")
-    for name, weights in own_weights(resumed).items():
-        torch.testing.assert_close(weights, own_weights(whole)[name])
-        assert not torch.equal(weights, own_weights(begin)[name])
-    for other in ((taught, plan._replace(layers=[2])), (taught[1:], plan)):
-        with pytest.raises(ValueError, match="another training"):
-            train_student(resumed, other[0], HEAD, other[1], tmp_path / "cut")
-
-
-def test_distillation_brings_a_student_nearer(taught, tmp_path):
+def test_distillation_brings_a_student_nearer(taught):
     student, rows = build_student(network(), (0,)), network().lm_head.weight.detach()[HEAD]
     before = training.mean_divergence(student, taught, rows)
-    train_student(student, taught, HEAD, TrainingPlan([0], 4_000, 1e-2), tmp_path / "student")
+    train_student(student, taught, HEAD, TrainingPlan([0], 4_000, 1e-2))
     assert training.mean_divergence(student, taught, rows) < before / 2
 
 
-def test_a_stored_student_comes_back_with_the_targets_embedding(tmp_path):
-    """Its weights are compared in test_finishing.py."""
+def test_a_student_of_other_layers_is_refused(tmp_path):
+    """That a stored one comes back with the weights that were trained is in test_finishing.py."""
     target, place = network(), tmp_path / "student.safetensors"
-    student = build_student(target, (0, 2))
-    save_student(student, place, {"layers": [0, 2]})
-    again = assemble(target, place)
-    assert again.model.embed_tokens.weight is target.model.embed_tokens.weight
-    assert again.lm_head.weight is target.lm_head.weight
-    assert read_about(place) == {"layers": [0, 2]}
-    assert own_weights(again).keys() == own_weights(student).keys()
+    save_student(build_student(target, (0, 2)), place, {"layers": [0, 2]})
     wider = network().config
     wider.intermediate_size = 64
     with pytest.raises(ValueError, match="layers"):
@@ -162,11 +130,11 @@ def test_a_stored_student_comes_back_with_the_targets_embedding(tmp_path):
 def test_samples_are_drawn_within_the_head_at_temperature_1_5(monkeypatch):
     """4,000 samples of one token fit T = 1.5, and do not fit another temperature."""
     for name, value in {"ROWS": 4000, "GIVEN": 3, "LENGTH": 1}.items():
-        monkeypatch.setattr(sampling, name, value)
+        monkeypatch.setattr(ngrams, name, value)
     student = build_student(network(), (0,))
     one = [Conversation((5, 9, 13, 7), 3, True, True, "chat")]
-    found = list(sampling.sample(student, HEAD, one, 4000, seed=1))
-    again = list(sampling.sample(student, HEAD, one, 4000, seed=2))
+    found = list(ngrams.sample(student, HEAD, one, 4000, seed=1))
+    again = list(ngrams.sample(student, HEAD, one, 4000, seed=2))
     assert len(found) == 4000 and not np.array_equal(found, again)
     counts = np.bincount(np.concatenate(found), minlength=60)
     assert counts[[token for token in range(60) if token not in HEAD]].sum() == 0

@@ -35,12 +35,7 @@ def read_parameters(notebook: Path) -> dict[str, dict[str, str]]:
     import papermill  # late: it takes seconds
 
     read_cells(notebook)  # raises where it is none
-    return papermill.inspect_notebook(as_template(notebook))
-
-
-def as_template(path: Path) -> str:
-    """A path for papermill, which replaces what stands in single braces."""
-    return str(path).replace("{", "{{").replace("}", "}}")
+    return papermill.inspect_notebook(str(notebook))
 
 
 def read_introduction(notebook: Path) -> dict[str, str]:

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Annotated
 
 import pandas as pd
-import torch
 from tqdm.auto import tqdm
 
 from specdec_lib.core.chance import Sampler
@@ -42,7 +41,7 @@ from specdec_lib.theory import Margin, margin
 from specdec_lib.workload import Ladder, Prompt, load_ladder, load_prompts
 
 TOKENS, SETTINGS = 64, 6  # new tokens per prompt at most, and settings per method, as usual
-BESIDE = 2  # settings that are held against plain decoding
+PLAIN: Named = (AUTOREGRESSIVE, TOKEN_BY_TOKEN)
 FREE: Named = ("copies and recycled tokens", "no draft model")  # it learns: no replay foretells it
 ADVICE = {
     "yes": "Speculate",
@@ -53,21 +52,14 @@ ADVICE = {
 
 @dataclass(frozen=True)
 class Plan:
-    """What to decode with, and why.
+    """What to decode with, and why."""
 
-    setting      the one with the best forecast, or plain decoding unless `pays` is "yes"
-    pays         "yes", "no" or "unclear": whether it beats plain decoding on held-out prompts
-    forecasts    `measure.planning.forecasts` of every setting on development prompts
-    held_out     rows of `ratio_table` over plain decoding, which is the first; the second has the
-                 best forecast, the third the best of another method; the last is FREE
-    margin       what the forecast gain of the second hangs on
-    """
-
-    setting: Setting
-    pays: str
-    forecasts: pd.DataFrame
+    setting: Setting  # the one with the best forecast, or plain decoding unless `pays` is "yes"
+    pays: str  # "yes", "no" or "unclear": whether it beats plain decoding on held-out prompts
+    forecasts: pd.DataFrame  # `measure.planning.forecasts` of every setting
+    # rows of `ratio_table`: plain decoding, the best forecast, the best of another method, FREE
     held_out: pd.DataFrame
-    margin: Margin
+    margin: Margin  # what the best forecast's gain hangs on
 
 
 @checked
@@ -114,10 +106,9 @@ def _to_race(table: pd.DataFrame, tried: Mapping[Named, Draft]) -> tuple[Named, 
     """The setting with the best forecast but for plain decoding, and with plain decoding, the best
     of another method and FREE the drafts that race.
     """
-    guessing = table[table.method != AUTOREGRESSIVE].drop_duplicates("method")[:BESIDE]
-    names = [(one.method, one.setting) for one in guessing.itertuples()]
-    plain = (AUTOREGRESSIVE, TOKEN_BY_TOKEN)
-    return names[0], {name: tried[name] for name in (plain, *names)} | {FREE: without_network()}
+    guessing = table[table.method != AUTOREGRESSIVE].drop_duplicates("method")[:2]
+    names = [*zip(guessing.method, guessing.setting, strict=True)]
+    return names[0], {name: tried[name] for name in (PLAIN, *names)} | {FREE: without_network()}
 
 
 def _race(
@@ -142,7 +133,7 @@ def _margin(tried: Tried, best: Named) -> Margin:
     trials, prices = tried.trials, tried.prices
     own, plain = (
         trials[(trials.method == method) & (trials.setting == setting)]
-        for method, setting in (best, (AUTOREGRESSIVE, TOKEN_BY_TOKEN))
+        for method, setting in (best, PLAIN)
     )
     overheads = (prices.outside[best[0]], prices.outside[AUTOREGRESSIVE])
     return margin(whole(own), whole(plain), prices.passes, *overheads)
@@ -161,7 +152,6 @@ def main(arguments: list[str] | None = None) -> None:
     add_models(parser, "float32", limit=10, max_new_tokens=TOKENS)
     add = parser.add_argument
     add("--runtime", default="auto", choices=RUNTIMES, help="of our loop (default: fast if it can)")
-    add("--threads", type=int, help="of torch; by default torch's own choice")
     told = f"of each method, counted on development prompts (default: {SETTINGS})"
     add("--settings", type=int, default=SETTINGS, help=told)
     add("--json", type=Path, default=Path("plan.json"), help="where the setting is written")
@@ -170,19 +160,16 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_common("--seed", 0)
     given = parser.parse_args(arguments)
     check_output(given.json)
-    if given.threads is not None:
-        torch.set_num_threads(given.threads)
     sampler = Sampler(given.temperature, top_k=given.top_k)
     development, held_out = (
         load_prompts(given.prompts, split, given.limit) for split in ("development", "held-out")
     )
-    named = ("tokenizer", "device", "dtype", "runtime")
-    ladder = load_ladder(given.target, given.draft, **{name: vars(given)[name] for name in named})
-    ladder = with_int8_drafts(ladder)
+    how = {name: vars(given)[name] for name in ("tokenizer", "device", "dtype", "runtime")}
+    ladder = with_int8_drafts(load_ladder(given.target, given.draft, **how))
     counts = f"{len(development)} development and {len(held_out)} held-out prompts"
     print(f"{ladder.target.runtime}; {counts} of {given.prompts}", flush=True)
-    how = {"tokens": given.max_new_tokens, "settings": given.settings, "seed": given.seed}
-    plan = make_plan(ladder, sampler, development, held_out, keep=cache_folder() / "plan", **how)
+    limits = {"tokens": given.max_new_tokens, "settings": given.settings, "seed": given.seed}
+    plan = make_plan(ladder, sampler, development, held_out, keep=cache_folder() / "plan", **limits)
     write_whole(given.json, export_setting(plan.setting).encode())
     shows = f"`specdec hf {given.json}` shows other engines'"
     print(f"{plan_in_words(plan)}\nThe setting is written to {given.json}; {shows}.")
@@ -194,7 +181,7 @@ def plan_in_words(plan: Plan) -> str:
     table, hangs = plan.forecasts, plan.margin
     foreseen = table.set_index(["method", "setting"]).loc[(best.method, best.setting)]
     advice = f"{ADVICE[plan.pays]}: on {best.prompts} held-out prompts {_told(best)}"
-    lines = [
+    lines = (
         f"{len(table)} settings were counted on {foreseen.prompts} prompts; the best forecasts:",
         table.head(5).drop(columns="prompts").round(2).to_string(index=False),
         f"\n{advice} as plain decoding.",
@@ -205,12 +192,7 @@ def plan_in_words(plan: Plan) -> str:
         f" {hangs.needed:.2f} on; it would be {hangs.free_drafts:.2f} times as fast as plain"
         f" decoding if drafting were free, and {hangs.free_rows:.2f} times if verifying many rows"
         " took no longer than one.",
-    ]
-    if hangs.dearer_drafts <= 0:
-        lines.append("It would not pay with free drafts either.")
-    elif hangs.dearer_drafts < float("inf"):
-        times = f"{hangs.dearer_drafts:.2g} times"
-        lines.append(f"It breaks even where its drafts' passes take {times} as long.")
+    )
     return "\n".join(lines)
 
 

@@ -6,7 +6,6 @@ likeliest tokens are kept; the rest of the probability is one more outcome. A fi
 covers LESSONS_PER_FILE conversations, so an interrupted run goes on where it stopped.
 """
 
-import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -23,8 +22,9 @@ from transformers import LlamaForCausalLM
 
 from specdec_lib.core.commandline import Parser
 from specdec_lib.core.files import cache_folder, tensor_file, write_whole
+from specdec_lib.measure.sweep.identity import short_digest
 from specdec_lib.models.batched import fastest_dtype
-from specdec_lib.suite.distil.text import Conversation, add_text, read_text
+from specdec_lib.suite.distil.writing import Conversation, add_text, read_text
 from specdec_lib.suite.setup import load_target
 
 HEAD_TOKENS = 8192  # ids that a draft proposes
@@ -68,6 +68,7 @@ def frequent_tokens(conversations: Iterable[Conversation], size: int, stop: int)
     return sorted(ranked[:size])
 
 
+@torch.inference_mode()
 def teach(
     target: LlamaForCausalLM,
     conversations: Sequence[Conversation],
@@ -78,8 +79,14 @@ def teach(
     body = target.model.to(fastest_dtype()).eval()
     rows = target.lm_head.weight.detach()[list(head)].to(body.dtype)
     for path, group in tqdm([*_files(conversations, head, folder)], "lessons"):
-        if not path.is_file():
-            write_whole(path, save(_columns(body, rows, group)))
+        if path.is_file():
+            continue
+        hidden = (before_answers(body, [one])[0] for one in group)  # one by one: nothing is padded
+        logits = ((before @ rows.T).float() for before in hidden)
+        best = [row.log_softmax(dim=-1).topk(min(TOP, len(rows))) for row in logits]
+        log_probs, places = map(torch.cat, zip(*best, strict=True))
+        columns = {"places": places.to(torch.int32).to(torch.uint16), "log_probs": log_probs.half()}
+        write_whole(path, save(columns))
 
 
 def read_lessons(
@@ -106,18 +113,6 @@ def before_answers(
     return [hidden[one.start - 1 : len(one.ids) - 1] for hidden, one in pairs]
 
 
-@torch.inference_mode()
-def _columns(
-    body: torch.nn.Module, rows: Tensor, group: Sequence[Conversation]
-) -> dict[str, Tensor]:
-    """The places and logarithms of a group's lessons; one after the other, nothing is padded."""
-    hidden = (before_answers(body, [one])[0] for one in group)
-    logits = ((before @ rows.T).float() for before in hidden)
-    best = [row.log_softmax(dim=-1).topk(min(TOP, len(rows))) for row in logits]
-    log_probs, places = map(torch.cat, zip(*best, strict=True))
-    return {"places": places.to(torch.int32).to(torch.uint16), "log_probs": log_probs.half()}
-
-
 def _files(
     conversations: Sequence[Conversation], head: Sequence[int], folder: Path
 ) -> Iterator[tuple[Path, Sequence[Conversation]]]:
@@ -127,5 +122,4 @@ def _files(
     for first in range(0, len(conversations), LESSONS_PER_FILE):
         group = conversations[first : first + LESSONS_PER_FILE]
         shown = repr((TOP, list(head), [(list(one.ids), one.start) for one in group]))
-        digest = hashlib.sha256(shown.encode()).hexdigest()
-        yield folder / f"{digest[:16]}.safetensors", group
+        yield folder / f"{short_digest(shown)}.safetensors", group

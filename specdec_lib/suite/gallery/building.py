@@ -49,22 +49,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 @dataclass(frozen=True)
 class Manifest:
-    """One run of one notebook.
-
-    parameters     those that were given
-    fingerprint    a digest per thing that the run depends on
-    state          "running" means interrupted, if no process runs it any more
-    made           as `made_here` says it
-    figures        the digest of each figure file that it wrote
-    """
+    """One run of one notebook; if it is "running" and no process runs it, it was interrupted."""
 
     profile: str
-    parameters: dict[str, object]
-    fingerprint: dict[str, str]
+    parameters: dict[str, object]  # that were given
+    fingerprint: dict[str, str]  # a digest per thing that the run depends on
     state: Literal["running", "finished", "failed"]
-    made: dict[str, str]
+    made: dict[str, str]  # as `made_here` says it
     seconds: float = 0.0
-    figures: dict[str, str] = field(default_factory=dict)
+    figures: dict[str, str] = field(default_factory=dict)  # a digest per figure file that it wrote
     error: str = ""
 
     def write(self, path: Path) -> None:
@@ -82,8 +75,7 @@ def read_manifest(path: Path) -> Manifest | None:
     from pydantic import TypeAdapter, ValidationError
 
     try:
-        found = TypeAdapter(Manifest).validate_json(path.read_bytes())
-        return found if found.made.keys() >= {"date", "commit", "machine", "versions"} else None
+        return TypeAdapter(Manifest).validate_json(path.read_bytes())
     except (OSError, ValidationError):
         return None
 
@@ -129,9 +121,10 @@ def build(folder: Path, *, notebooks: Path = NOTEBOOKS) -> Path:
 
         write_script(folder)
     chapters = [_chapter(notebook, folder) for notebook in chapters_of(notebooks)]
-    page, known = folder / "index.html", folder / "provenance.js"
-    write_together({path: render(path.name, chapters).encode() for path in (known, page)})
-    return page
+    templates = {"provenance.js": "provenance.js", "index.html": "page.html"}
+    pages = {folder / name: render(one, chapters).encode() for name, one in templates.items()}
+    write_together(pages)
+    return folder / "index.html"
 
 
 def chapters_of(notebooks: Path) -> list[Path]:
@@ -140,9 +133,9 @@ def chapters_of(notebooks: Path) -> list[Path]:
     return sorted(found, key=lambda path: (not path.stem.endswith("_scorecard"), path.name))
 
 
-def render(name: str, chapters: Sequence[Mapping[str, object]]) -> str:
-    """The whole of index.html (from page.html, page.css and page.js) or of provenance.js."""
-    from jinja2 import Environment, StrictUndefined
+def render(template: str, chapters: Sequence[Mapping[str, object]]) -> str:
+    """A template of this folder, page.html or provenance.js, filled in."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
     from markupsafe import Markup, escape
 
     def marked(text: str) -> Markup:
@@ -151,13 +144,9 @@ def render(name: str, chapters: Sequence[Mapping[str, object]]) -> str:
         return Markup(re.sub(r"\*([^*]+)\*", r"<em>\1</em>", text))
 
     look = {"undefined": StrictUndefined, "trim_blocks": True, "lstrip_blocks": True}
-    environment = Environment(autoescape=True, **look)
+    environment = Environment(loader=FileSystemLoader(HERE), autoescape=True, **look)
     environment.filters["marked"] = marked
-    source, style, script = (
-        Markup((HERE / part).read_text("utf-8"))
-        for part in (name.replace("index", "page"), "page.css", "page.js")
-    )
-    return environment.from_string(source).render(chapters=chapters, style=style, script=script)
+    return environment.get_template(template).render(chapters=chapters)
 
 
 def figure_files(folder: Path, notebook: Path) -> dict[str, set[str]]:

@@ -40,39 +40,27 @@ LOST = {  # by draft, whose fields stand in braces
 
 @dataclass(frozen=True)
 class Flags:
-    """How one engine comes closest.
-
-    line      to paste
-    lost      what the setting does and no engine does
-    limits    what this engine does not do or does otherwise, in any setting
-    """
+    """How one engine comes closest."""
 
     engine: str
-    line: str
-    lost: tuple[str, ...]
-    limits: str
+    line: str  # to paste
+    lost: tuple[str, ...]  # what the setting does and no engine does
+    limits: str  # what this engine does not do or does otherwise, in any setting
 
 
 @dataclass(frozen=True)
 class Nearest:
-    """A draft without stages and cascades.
+    """A draft without stages and cascades."""
 
-    model     its name; None if guesses are copied from the text
-    length    guesses of the chain, or of a tree's first-ranked path; 0 without speculation
-    guesses   of the tree, whose broadest node has `width` children
-    window    longest ending that is looked for; `least` the shortest
-    lost      what this draft does not do
-    """
-
-    model: str | None = None
-    length: int = 0
-    guesses: int = 0
+    model: str | None = None  # its name; None if guesses are copied from the text
+    length: int = 0  # of the chain, or of a tree's first-ranked path; 0 without speculation
+    guesses: int = 0  # of the tree, whose broadest node has `width` children
     width: int = 1
-    window: int = WINDOW
+    window: int = WINDOW  # longest ending that is looked for; `least` the shortest
     least: int = 1
     drawn: bool = False
     floor: float = 0.0
-    lost: tuple[str, ...] = ()
+    lost: tuple[str, ...] = ()  # what this draft does not do
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -100,13 +88,21 @@ def flags(setting: Setting) -> tuple[Flags, ...]:
 
 def _flags(data: ExportedSetting) -> tuple[Flags, ...]:
     plain = nearest(data.draft)
-    if plain.model is not None and plain.model not in data.models:
-        raise ValueError(f"models has no {plain.model!r}")
     Sampler(**{name: one for name, one in data.sampler.items() if name != "type"})  # checks them
     if not 0 <= plain.length <= plain.guesses:
         raise ValueError(f"a draft has 0 guesses or more, got {plain.length} of {plain.guesses}")
-    values = _values(plain, data)
-    sampled = plain.length and data.sampler["temperature"]
+    entry, sampled = data.models.get(plain.model), plain.length and data.sampler["temperature"]
+    path = (entry and entry.source) or f"PATH_OF_{plain.model}"
+    loader = "Seq2SeqLM" if entry and entry.kind == "Seq2SeqModel" else "CausalLM"
+    values = vars(plain) | {
+        "path": path,
+        "quoted": shlex.quote(path),
+        "escaped": json.dumps(path).replace("'", r"'\''"),
+        "loader": f"AutoModelFor{loader}",
+        "rows": plain.guesses + 1,
+        "drawing": "probabilistic" if plain.drawn and sampled else "greedy",
+        "sampling": _sampling(data.sampler),
+    }
     lost = (*plain.lost, RANKED) if sampled else plain.lost
     which = "copies" if plain.model is None else "model"
     found = []
@@ -114,22 +110,6 @@ def _flags(data: ExportedSetting) -> tuple[Flags, ...]:
         line = engine[which].format(**values) if plain.length else ""
         found.append(Flags(name, line, lost, engine["limits"].format(**values)))
     return tuple(found)
-
-
-def _values(plain: Nearest, data: ExportedSetting) -> dict[str, object]:
-    """What stands in braces in engines.toml."""
-    entry = data.models.get(plain.model)
-    path = (entry and entry.source) or f"PATH_OF_{plain.model}"
-    two_halves = entry is not None and entry.kind == "Seq2SeqModel"
-    return vars(plain) | {
-        "path": path,
-        "quoted": shlex.quote(path),
-        "escaped": json.dumps(path).replace("'", r"'\''"),
-        "loader": f"AutoModelFor{'Seq2SeqLM' if two_halves else 'CausalLM'}",
-        "rows": plain.guesses + 1,
-        "drawing": "probabilistic" if plain.drawn and data.sampler["temperature"] else "greedy",
-        "sampling": _sampling(data.sampler),
-    }
 
 
 def _sampling(sampler: Mapping[str, object]) -> str:

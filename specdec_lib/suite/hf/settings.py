@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from dataclasses import asdict, fields
+from dataclasses import fields
 from importlib.metadata import version
 from pathlib import Path
 from typing import Literal
@@ -67,8 +67,7 @@ def export_setting(setting: Setting) -> str:
     library's own, or two models of one name.
     """
     if setting.rule not in RULES.values():
-        known = ", ".join(RULES)
-        raise ValueError(f"the rules that can be exported are {known}, got {setting.rule!r}")
+        raise ValueError(f"a rule that can be exported is {' or '.join(RULES)}, got {setting.rule}")
     data = {
         "schema": 1,
         "library": f"specdec {version('specdec')}",
@@ -77,7 +76,7 @@ def export_setting(setting: Setting) -> str:
         "rule": setting.rule.__name__,
         "draft": setting.draft,
         "models": {
-            name: asdict(ModelEntry(type(one).__name__, one.vocabulary, _source(one)))
+            name: {"kind": type(one).__name__, "vocabulary": one.vocabulary, "source": _source(one)}
             for name, one in models_in(setting.draft).items()
         },
     }

@@ -21,7 +21,7 @@ from specdec_lib.core.files import (
 )
 from specdec_lib.core.locking import only_process
 from specdec_lib.suite.gallery.building import KINDS, Manifest, build, made_here
-from specdec_lib.suite.notebook import as_template, read_parameters, store_outputs
+from specdec_lib.suite.notebook import read_parameters, store_outputs
 from specdec_lib.suite.reproduce.plan import PROFILES, NotebookRun, choose_notebooks, plan_runs
 
 INTERRUPTED = 130
@@ -61,11 +61,7 @@ def main(arguments: Sequence[str] | None = None, *, notebooks: Path = NOTEBOOKS)
             for name in sweep_partial(place):
                 say(f"removed {place / name}, half-written by a run that was killed")
         status = _run(_due(runs, asked), asked.refresh)
-        try:
-            say(f"all figures: {build(folder, notebooks=notebooks)}")
-        except (OSError, ValueError) as problem:
-            say(f"error: the page that shows the figures is as it was: {problem}")
-            return status or 1
+        say(f"all figures: {build(folder, notebooks=notebooks)}")
         return status
 
 
@@ -177,8 +173,8 @@ def _papermill(run: NotebookRun) -> str:
     try:
         with _environment(run.figures):
             papermill.execute_notebook(
-                as_template(run.notebook),
-                as_template(unfinished),
+                str(run.notebook),
+                str(unfinished),
                 parameters=run.parameters,
                 kernel_name="python3",
                 progress_bar=False,
@@ -191,9 +187,6 @@ def _papermill(run: NotebookRun) -> str:
             )
     except (PapermillExecutionError, CellTimeoutError, RuntimeError, KeyError) as problem:
         failure = problem  # of a cell, or the kernel died
-    except OSError:  # a full disk: what an earlier run kept is worth more
-        unfinished.unlink(missing_ok=True)
-        raise
     if unfinished.exists():
         unfinished.replace(run.kept)
     return "" if failure is None else explain_failure(failure, run)

@@ -19,13 +19,10 @@ UNUSED = ("suite/gallery", "suite/reproduce")  # parts of the library that no no
 
 @dataclass(frozen=True)
 class NotebookRun:
-    """One notebook and the parameters that differ from its defaults.
-
-    figures    the folder its figures go to; the executed notebook and the manifest go to its `runs`
-    """
+    """One notebook and the parameters that differ from its defaults."""
 
     notebook: Path
-    figures: Path
+    figures: Path  # its figures go here; the executed notebook and the manifest go to `runs` in it
     profile: str = "smoke"
     parameters: dict[str, object] = field(default_factory=dict)
 
@@ -111,8 +108,8 @@ def plan_runs(
     """A run per notebook; a setting goes to each notebook that declares it, over the profile.
 
     settings    "name=value", the value as a Python literal; quotes may be left off a string
-    Raises ValueError for a setting or an entry of the profile that is not declared so, a setting
-    that comes twice, or a profile without its file.
+    Raises ValueError for a setting or an entry of the profile that is not declared so, or a setting
+    that comes twice.
     """
     given: dict[str, str] = {}
     for setting in settings:
@@ -151,10 +148,7 @@ def _profile_values(notebook: Path, profile: str) -> dict[str, object]:
     if profile == "smoke":
         return {}
     source = notebook.parent / profile / f"{notebook.stem[:2]}.yml"
-    try:
-        return dict(yaml.safe_load(source.read_text(encoding="utf-8")) or {})
-    except (OSError, ValueError, TypeError, yaml.YAMLError) as problem:
-        raise ValueError(f"{source} cannot be read: {problem}") from problem
+    return yaml.safe_load(source.read_text(encoding="utf-8")) or {}
 
 
 def check_parameters(
