@@ -61,9 +61,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _one_line(error: Exception) -> str:
-    """An error's message in one line that is not too long, with the flag in the place of a keyword
-    that it begins with.
-    """
+    """An error's message in one short line; a keyword that it begins with becomes the flag."""
     line = shorten("; ".join(filter(None, map(str.strip, str(error).splitlines()))), LONGEST)
     return KEYWORD.sub(lambda name: f"--{name[0].replace('_', '-')}", line)
 

@@ -52,8 +52,8 @@ def store_outputs(executed: Path, notebook: Path) -> None:
 
 
 def format_notebook(notebook: dict) -> str:
-    """A notebook as text: a line for each line of source, as Jupyter writes it, but one line for
-    each figure and each table, whose every number would otherwise take one. `notebook` is used up.
+    """A notebook, which is used up, as text: a line per line of source, as Jupyter writes it, but
+    one line for each figure and each table, whose every number would otherwise take one.
     """
     filling = {}
     outputs = (output for cell in notebook["cells"] for output in cell.get("outputs", ()))

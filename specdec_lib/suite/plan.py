@@ -103,8 +103,8 @@ def make_plan(
 
 
 def _to_race(table: pd.DataFrame, tried: Mapping[Named, Draft]) -> tuple[Named, dict[Named, Draft]]:
-    """The setting with the best forecast but for plain decoding, and with plain decoding, the best
-    of another method and FREE the drafts that race.
+    """The guessing setting with the best forecast, and the drafts that race: plain decoding, that
+    setting, the best of another method, and FREE.
     """
     guessing = table[table.method != AUTOREGRESSIVE].drop_duplicates("method")[:2]
     names = [*zip(guessing.method, guessing.setting, strict=True)]

@@ -39,10 +39,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def prepare_target() -> Path:
-    """The folder of the converted target, which is made first if it is not there.
+    """The folder of the converted target in the cache, which is made first if it is not there, by
+    one process while others wait, and appears whole or not at all.
 
-    It lies in the cache folder (`SPECDEC_CACHE`, else data/cache) and may be shared: a file lock
-    lets one process convert while others wait, and the folder appears whole or not at all.
     Raises ValueError if the weights cannot be obtained or the disk is too full.
     """
     folder = prepared_folder()
@@ -79,8 +78,8 @@ def _make(folder: Path) -> None:
 
 
 def _gguf_file(folder: Path) -> Path:
-    """The path of the GGUF file that SPECDEC_TARGET_GGUF names, else of a download into a folder;
-    raises ValueError if there is none or it is another file.
+    """The GGUF file that SPECDEC_TARGET_GGUF names, else a download; raises ValueError if it is
+    another file.
     """
     path = Path(os.environ[LOCAL]).expanduser() if os.environ.get(LOCAL) else _download(folder)
     if not path.is_file():

@@ -60,9 +60,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def finish(drafts: Path, head: Sequence[int], folder: Path) -> None:
-    """Write the ladder's files, and a card that lists them; match tables are measured anew.
-
-    Raises ValueError, before anything is written, if a draft or the n-gram table is missing.
+    """Write the ladder's files but for match tables, and a card that lists them. Raises ValueError,
+    before anything is written, if a draft or the n-gram table is missing.
     """
     contents = {folder / "head.json": json.dumps(list(head)).encode()}
     for name in (*(f"{one}.safetensors" for one in DRAFTS), "katz.npz"):
@@ -93,9 +92,8 @@ def write_card(card: dict, folder: Path) -> None:
 
 
 def export(folder: Path) -> None:
-    """Write the ladder's drafts as whole models in hub format, with the target's tokenizer.
-
-    Their head is the target's whole one: a cut head is not part of the format.
+    """Write the ladder's drafts as whole models in hub format, with the target's tokenizer and its
+    whole head: a cut head is not part of the format.
     """
     ladder = load_ladder(device="cpu")
     for model in (ladder.middle, ladder.draft):

@@ -116,9 +116,7 @@ def before_answers(
 def _files(
     conversations: Sequence[Conversation], head: Sequence[int], folder: Path
 ) -> Iterator[tuple[Path, Sequence[Conversation]]]:
-    """The path of each file of lessons, named by a digest of what it follows from, and its
-    conversations.
-    """
+    """The conversations of each file of lessons, whose name is a digest of what it follows from."""
     for first in range(0, len(conversations), LESSONS_PER_FILE):
         group = conversations[first : first + LESSONS_PER_FILE]
         shown = repr((TOP, list(head), [(list(one.ids), one.start) for one in group]))

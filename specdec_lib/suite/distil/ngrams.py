@@ -78,9 +78,7 @@ def sample(
     *,
     seed: int,
 ) -> Iterator[np.ndarray]:
-    """At least `tokens` sampled tokens as arrays of LENGTH, each the continuation of a random place
-    in an answer.
-    """
+    """At least `tokens` sampled tokens as arrays of LENGTH, from random places in answers."""
     random, generator = Random(seed), torch.Generator().manual_seed(seed)
     ids, drawn = torch.tensor(head), torch.zeros(ROWS, dtype=torch.bool)
     for _ in tqdm(range(0, tokens, ROWS * LENGTH), "samples"):
@@ -113,9 +111,7 @@ def places(ladder: Ladder, stored: Texts, prompts: Sequence[Prompt]) -> Along:
 
 
 def knows(table: Katz, along: Along, counted_at: float) -> dict[str, float]:
-    """How often the draft's choice is the table's first, and among its first four, over how many
-    prompts and places; microseconds per lookup.
-    """
+    """How often the draft's choice is the table's first, and among its first four; lookup times."""
     guesser = NgramDraft(table, widths=(1,), counted_at=counted_at)
     hits, seconds = np.zeros((len(along), RANKS)), 0.0
     for number, (chance, own) in enumerate(along):

@@ -134,7 +134,7 @@ def judge(
     student: LlamaForCausalLM, lessons: Sequence[Lesson], head: Sequence[int]
 ) -> pd.DataFrame:
     """Shares of answer tokens whose likeliest token within the head is the student's likeliest
-    (`first`) or among its four (`best_4`): a row per domain and way of writing, and one of all.
+    (`first`) or among its four (`best_4`), by domain and way of writing, and of all domains.
     """
     rows, found = student.lm_head.weight.detach()[list(head)], []
     for lesson in lessons:

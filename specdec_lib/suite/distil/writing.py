@@ -95,10 +95,8 @@ def read_text(folder: Path) -> list[Conversation]:
 
 
 def stored(folder: Path, conversations: Iterable[Conversation]) -> Iterator[Conversation]:
-    """The conversations, each of which is in a shard of the folder before the next is asked for.
-
-    A shard is written whole with each of them until it is full, so a run that is killed loses none;
-    the next run begins another shard.
+    """The conversations. A shard is written whole with each of them until it is full, before the
+    next is asked for, so a run that is killed loses none; the next run begins another shard.
     """
     number, growing = len(list_shards(folder)), []
     for one in conversations:

@@ -21,14 +21,7 @@ from pathlib import Path
 from typing import Literal
 
 from specdec_lib.core.commandline import Parser
-from specdec_lib.core.files import (
-    NOTEBOOKS,
-    REPOSITORY,
-    figures_folder,
-    file_digest,
-    write_together,
-    write_whole,
-)
+from specdec_lib.core.files import NOTEBOOKS, figures_folder, file_digest, write_together
 from specdec_lib.core.processor import processor_name
 from specdec_lib.suite.notebook import read_cells, read_introduction, read_parameters
 
@@ -63,7 +56,7 @@ class Manifest:
     def write(self, path: Path) -> None:
         """Write the manifest, whole or not at all."""
         text = json.dumps(dataclasses.asdict(self), indent=2, ensure_ascii=False)
-        write_whole(path, (text + "\n").encode(errors="replace"))
+        write_together({path: text.encode(errors="replace")})
 
     def wrote(self, path: Path) -> bool:
         """Whether a figure file is what this run left there."""
@@ -82,7 +75,7 @@ def read_manifest(path: Path) -> Manifest | None:
 
 def made_here() -> dict[str, str]:
     """Now, the commit (whose files in figures/ may differ), this machine and the versions on it."""
-    look = {"cwd": REPOSITORY, "capture_output": True, "text": True, "check": True, "timeout": 30}
+    look = {"cwd": NOTEBOOKS.parent, "capture_output": True, "text": True, "check": True}
     git = functools.partial(subprocess.run, **look)
     try:
         commit = git(["git", "rev-parse", "HEAD"]).stdout[:12]
@@ -109,9 +102,7 @@ def descriptions() -> dict[str, dict[str, str]]:
 
 def build(folder: Path, *, notebooks: Path = NOTEBOOKS) -> Path:
     """Write a folder's index.html, whose path comes back, with provenance.js and the plotly script
-    beside it.
-
-    The page is the same, byte for byte, for the same figures, notebooks and parameters.
+    beside it. The page is the same, byte for byte, for the same figures, notebooks and parameters.
     Raises ValueError if the folder does not exist.
     """
     if not folder.is_dir():
@@ -163,9 +154,7 @@ def figure_files(folder: Path, notebook: Path) -> dict[str, set[str]]:
 
 
 def _chapter(notebook: Path, folder: Path) -> dict[str, object]:
-    """A notebook, its figures and its last run, as the templates read them; `link` leads from the
-    page to it.
-    """
+    """A notebook, its figures and its last run, as the templates read them."""
     figures = figure_files(folder, notebook).items()
     manifest = read_manifest(folder / "runs" / f"{notebook.stem}.json")
     return {
@@ -179,9 +168,7 @@ def _chapter(notebook: Path, folder: Path) -> dict[str, object]:
 
 
 def _card(figure: Path, kinds: set[str], manifest: Manifest | None) -> dict[str, object]:
-    """A figure; `made` says that its table or page is what the run left there, `given` with which
-    parameters.
-    """
+    """A figure; `made` says that its table or page is what the run left, with what was `given`."""
     words, image = descriptions().get(figure.name, UNDESCRIBED), figure.with_suffix(".png")
     files = (figure.with_suffix(kind) for kind in (".csv", ".html"))
     made = manifest is not None and any(map(manifest.wrote, files))

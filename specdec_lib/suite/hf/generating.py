@@ -48,10 +48,9 @@ class Speculative:
     on_round    called with each round as soon as it is done, such as `rounds.append`
 
     Greedy text is that of `generate`, token for token. With `do_sample=True` every token has the
-    distribution that `generate` draws from, and `torch.manual_seed` fixes the text, which is
-    another one. Processors, stopping criteria and streamers are honoured token by token, for a
-    single prompt; what cannot be honoured is refused with a ValueError that names it, before any
-    work.
+    distribution that `generate` draws from; `torch.manual_seed` fixes the text, which is another.
+    Processors, stopping criteria and streamers are honoured token by token, for a single prompt.
+    Raises ValueError, before any work, naming what cannot be honoured.
     """
 
     draft: Draft

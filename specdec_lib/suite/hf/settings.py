@@ -30,10 +30,8 @@ from specdec_lib.measure.sweep.grid import Setting
 from specdec_lib.workload import Ladder, Pair
 from specdec_lib.workload.jsonl import wrong_fields
 
-DRAFTS = (
-    *(NoDraft, ChainDraft, TreeDraft, MergedDraft, FirstDraft, NgramDraft, MaxGram),
-    *(StagedTree, StagedChain, Reviewed, Relay, Planned),
-)
+DRAFTS = (NoDraft, ChainDraft, TreeDraft, StagedTree, StagedChain, Reviewed, Relay, MergedDraft)
+DRAFTS += (FirstDraft, NgramDraft, MaxGram, Planned)
 KINDS = {kind.__name__: kind for kind in (*DRAFTS, MatchTable, Shape, Sampler)}
 RULES = {rule.__name__: rule for rule in (look_up, reject)}
 STRICT = ConfigDict(extra="forbid", strict=True)

@@ -161,9 +161,7 @@ def _execute(run: NotebookRun) -> str:
 
 
 def _papermill(run: NotebookRun) -> str:
-    """Run the notebook in its own folder, as JupyterLab does; "" or what went wrong. The executed
-    notebook gets its name at the end, and none if it could not be written.
-    """
+    """Run the notebook in its own folder, as JupyterLab does; "" or what went wrong."""
     import papermill  # late: it takes seconds to import, and nothing but a run needs it
     from nbclient.exceptions import CellTimeoutError
     from papermill.exceptions import PapermillExecutionError
