@@ -115,7 +115,7 @@ def test_no_json_another_table_and_drafts_of_ones_own_are_refused(ladder):
     for refused in (export_setting, flags):
         with pytest.raises(ValueError, match="Own"):
             refused(Setting("own", Own()))
-    with pytest.raises(ValueError, match="the rules that can be exported are look_up, reject"):
+    with pytest.raises(ValueError, match="exported is look_up or reject"):
         export_setting(Setting("own rule", NoDraft(), rule=lambda tree, logits, chance: None))
     twin = CachedModel(ladder.middle.model, "draft")
     twins = MergedDraft((ChainDraft(ladder.draft, 2), ChainDraft(twin, 2)))

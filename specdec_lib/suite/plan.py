@@ -182,7 +182,7 @@ def plan_in_words(plan: Plan) -> str:
     foreseen = table.set_index(["method", "setting"]).loc[(best.method, best.setting)]
     advice = f"{ADVICE[plan.pays]}: on {best.prompts} held-out prompts {_told(best)}"
     lines = (
-        f"{len(table)} settings were counted on {foreseen.prompts} prompts; the best forecasts:",
+        f"{len(table)} settings were counted on {table.prompts.max()} prompts; the best forecasts:",
         table.head(5).drop(columns="prompts").round(2).to_string(index=False),
         f"\n{advice} as plain decoding.",
         f"{best.ms_per_token:.2f} ms per token; the forecast was {foreseen.ms_per_token:.2f}.",
