@@ -129,12 +129,12 @@ def test_a_student_of_other_layers_is_refused(tmp_path):
 
 def test_samples_are_drawn_within_the_head_at_temperature_1_5(monkeypatch):
     """4,000 samples of one token fit T = 1.5, and do not fit another temperature."""
-    for name, value in {"ROWS": 4000, "GIVEN": 3, "LENGTH": 1}.items():
+    for name, value in {"PIECE": 4000, "ROWS": 4000, "GIVEN": 3, "LENGTH": 1}.items():
         monkeypatch.setattr(ngrams, name, value)
     student = build_student(network(), (0,))
     one = [Conversation((5, 9, 13, 7), 3, True, True, "chat")]
-    found = list(ngrams.sample(student, HEAD, one, 4000, seed=1))
-    again = list(ngrams.sample(student, HEAD, one, 4000, seed=2))
+    found = list(ngrams.sample(student, HEAD, one, 1))
+    again = list(ngrams.sample(student, HEAD, one, 2))
     assert len(found) == 4000 and not np.array_equal(found, again)
     counts = np.bincount(np.concatenate(found), minlength=60)
     assert counts[[token for token in range(60) if token not in HEAD]].sum() == 0

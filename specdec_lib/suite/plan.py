@@ -2,9 +2,8 @@
 says whether speculation pays at all, and writes the setting as JSON.
 
 Passes are timed, every method is counted along what the target writes on development prompts, and
-the setting with the best forecast, the best of another method, and a draft that needs no draft
-model race plain decoding on held-out prompts, on which nothing was chosen. Without --target and
---draft it takes the embedded models. Run it where nothing else runs.
+the best forecast, the best of another method, and a draft without a model race plain decoding on
+held-out prompts. Without --target and --draft it takes the embedded models. Run it alone.
 """
 
 from collections.abc import Mapping, Sequence
@@ -130,13 +129,9 @@ def _race(
 
 
 def _margin(tried: Tried, best: Named) -> Margin:
-    trials, prices = tried.trials, tried.prices
-    own, plain = (
-        trials[(trials.method == method) & (trials.setting == setting)]
-        for method, setting in (best, PLAIN)
-    )
-    overheads = (prices.outside[best[0]], prices.outside[AUTOREGRESSIVE])
-    return margin(whole(own), whole(plain), prices.passes, *overheads)
+    trials, prices = tried.trials.groupby(["method", "setting"]), tried.prices
+    own, plain = (whole(trials.get_group(name)) for name in (best, PLAIN))
+    return margin(own, plain, prices.passes, prices.outside[best[0]], prices.outside[PLAIN[0]])
 
 
 def _pays(best: pd.Series) -> str:

