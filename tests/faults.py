@@ -12,7 +12,9 @@ import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import NamedTuple
 
 import pandas as pd
 from tqdm.auto import tqdm
@@ -93,65 +95,66 @@ def child(work: str, folder: Path, fault: str) -> None:
     WORKS[work][0](folder).to_csv(folder / "table.csv", index=False)
 
 
-class Run:
-    """A process that does the work in a folder; `done` counts the parts that it did anew."""
+class Ended(NamedTuple):
+    """A process that did the work: its exit status, the parts that it did anew, its last line."""
 
-    def __init__(self, work: str, folder: Path, fault: str = "") -> None:
-        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
-        command = [sys.executable, __file__, work, str(folder), fault]
-        self.process, self.done, self.last = subprocess.Popen(command, **pipes), 0, ""
-
-    def end(self, sent: signal.Signals | None = None, after: int = 2) -> int:
-        """The exit status; the process is sent a signal after so many parts."""
-        for line in self.process.stdout:
-            self.done += line.endswith("done\n")  # after a progress bar on the same line
-            self.last = line.strip() or self.last
-            if sent and self.done == after:
-                self.process.send_signal(sent)
-                sent = None
-        return self.process.wait()
+    status: int
+    done: int
+    last: str
 
 
-def met(work: str, fault: str, folder: Path) -> tuple[int, str]:
-    """Let the work meet a fault: the parts that were done, and what is to be said of it."""
+def run(work: str, folder: Path, fault: str = "", sent: signal.Signals | None = None) -> Ended:
+    """Let a process do the work in a folder; after two parts it is sent a signal."""
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    process = subprocess.Popen([sys.executable, __file__, work, str(folder), fault], **pipes)
+    done, last = 0, ""
+    for line in process.stdout:
+        done += line.endswith("done\n")  # after a progress bar on the same line
+        last = line.strip() or last
+        if sent and line.endswith("done\n") and done == 2:
+            process.send_signal(sent)
+    return Ended(process.wait(), done, last.replace(str(folder), "DIR")[:60])
+
+
+def meet(work: str, fault: str, folder: Path) -> Ended:
+    """Let the work meet a fault."""
     _, cut, place = WORKS[work]
     if fault == "two at once":
-        runs = [Run(work, folder), Run(work, folder)]
-        return 0, f"statuses {[one.end() for one in runs]}"
+        with ThreadPoolExecutor() as pool:
+            one, other = pool.map(run, [work] * 2, [folder] * 2)
+        return Ended(max(one.status, other.status), 0, other.last)
     if fault == "no folder":
         (folder / place).write_text("in the way")
-    run, sent = Run(work, folder, fault), getattr(signal, fault, None)
-    if work == "distil" and fault == "files cut in half":
-        sent = signal.SIGKILL
-    status = run.end(sent)
+    killed = work == "distil" and fault == "files cut in half"
+    ended = run(work, folder, fault, signal.SIGKILL if killed else getattr(signal, fault, None))
     if fault == "no folder":
         (folder / place).unlink()
     if fault == "files cut in half":
         for path in folder.glob(cut):
             path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
         (folder / "table.csv").unlink(missing_ok=True)
-    return run.done, f"status {status}: {run.last.replace(str(folder), 'DIR')[:60]}"
+    return ended
 
 
 def main() -> int:
     rows = []
     for work in WORKS:
         with tempfile.TemporaryDirectory() as place:
-            whole = Run(work, Path(place))
-            assert whole.end() == 0, whole.last
+            whole = run(work, Path(place))
+            assert whole.status == 0, whole.last
             expected = (Path(place) / "table.csv").read_text()
         for fault in tqdm(FAULTS, desc=work):
             with tempfile.TemporaryDirectory() as place:
-                done, note = met(work, fault, Path(place))
-                again, table = Run(work, Path(place)), Path(place) / "table.csv"
-                same = again.end() == 0 and table.read_text() == expected
-            row = {"work": work, "fault": fault, "of": whole.done, "done before": done}
-            rows.append(row | {"done after": again.done, "same table": same, "note": note})
+                met, again = meet(work, fault, Path(place)), run(work, Path(place))
+                same = again.status == 0 and (Path(place) / "table.csv").read_text() == expected
+            row = {"work": work, "fault": fault, "of": whole.done, "done before": met.done}
+            row |= {"done after": again.done, "same table": same}
+            rows.append(row | {"status": met.status, "last line": met.last})
     table = pd.DataFrame(rows)
     print(table.to_string(index=False))
     midway = table.fault.isin(["SIGKILL", "SIGINT"])
     twice = table["done before"] + table["done after"] > table["of"] + 3  # what was not finished
-    failed = table.fault.isin(["full disk", "no folder"]) & table.note.str.startswith("status 0")
+    failed = table.fault.isin(["full disk", "no folder"]) & (table.status == 0)
     return int(not table["same table"].all() or failed.any() or (midway & twice).any())
 
 

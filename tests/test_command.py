@@ -80,10 +80,6 @@ def test_counts_below_the_least_are_refused(given, least):
         parser.parse_args(given.split())
 
 
-def measured(*_: object, **__: object) -> None:
-    raise AssertionError("something was loaded or measured")
-
-
 @pytest.fixture
 def link(tmp_path: Path) -> Path:
     """A link, called like a table, to a file of somebody's own."""
@@ -112,7 +108,7 @@ def test_a_place_that_cannot_be_written_is_found_before_measuring(module, link, 
     for name in "table_file", "text_file":
         monkeypatch.setattr(verb, name, lambda _: link, raising=False)
     for name in "load_ladder", "every_domain", "load_prompts", "known_texts":
-        monkeypatch.setattr(verb, name, measured, raising=False)
+        monkeypatch.setattr(verb, name, lambda *_, **__: pytest.fail("loaded"), raising=False)
     with pytest.raises(ValueError, match=r"is a link|/dev/full cannot be written to"):
         verb.main(["--out", "/dev/full"] if module == "race.command" else [])
 

@@ -6,6 +6,7 @@ import json
 import shutil
 from dataclasses import replace
 from functools import partial
+from operator import itemgetter
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,7 @@ from specdec_lib.workload import MATCH, Ladder, Measured, load_ladder, load_prom
 PROMPT = (7, 300, 41, 7)
 T1 = Sampler(1.0)
 LENGTH = 16
+kind = itemgetter("guesser", "obeyed", "siblings")
 
 
 @pytest.fixture(scope="module")
@@ -146,10 +148,6 @@ def tables(ladder, prompts) -> list[dict]:
     return match_tables(ladder, prompts[:2])
 
 
-def kind(table: dict) -> tuple:
-    return table["guesser"], table["obeyed"], table["siblings"]
-
-
 def rates_by_kind(tables: list[dict]) -> dict[tuple[str, str, str], list[float]]:
     return {kind(one): one["rates"] for one in tables if one["top_k"] is None}
 
@@ -187,15 +185,10 @@ def test_a_model_that_guesses_for_itself_is_always_right(ladder, prompts, tables
     assert rates["n-gram", "target", "ranked"][0] < 1
 
 
-def test_stored_tables_are_listed_in_the_card_and_found_again(tmp_path, monkeypatch):
-    for name, value in {
-        "LENGTH": 4,
-        "SAMPLERS": (T1,),
-        "every_domain": partial(load_prompts, "chat"),
-    }.items():
-        monkeypatch.setattr(finishing, name, value)
-    monkeypatch.setenv("SPECDEC_CACHE", str(tmp_path))
-    folder = finished_folder(tmp_path)
+def test_stored_tables_are_listed_in_the_card_and_found_again(folder, monkeypatch):
+    monkeypatch.setattr(finishing, "LENGTH", 4)
+    monkeypatch.setattr(finishing, "SAMPLERS", (T1,))
+    monkeypatch.setattr(finishing, "every_domain", partial(load_prompts, "chat"))
     before = load_ladder(folder=folder, device="cpu")
     assert before.measured == ()
     measure_matches(["--limit", "1", "--out", str(folder)])

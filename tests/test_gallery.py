@@ -72,15 +72,6 @@ def test_the_page_is_whole_offline_and_links_to_what_is_there(stored):
     assert build(stored).read_text(encoding="utf-8") == told
 
 
-def test_figures_come_in_the_notebooks_order(made):
-    notebooks, folder = made
-    for name in ("00_aardvark", "00_zebra"):
-        (folder / f"{name}.csv").write_text("")
-    path = notebooks / "00_toy.ipynb"
-    path.write_text(path.read_text().replace("print(width)", "print('00_zebra', \\\"00_zebra\\\")"))
-    assert next(iter(building.figure_files(folder, path))) == "00_zebra"
-
-
 @pytest.fixture(scope="module")
 def run_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two notebooks, and a folder in which 00 was run with width 3 while 01 failed."""
@@ -128,19 +119,6 @@ def test_a_figure_that_no_run_made_so_is_not_said_to_be_and_defaults_change_noth
     assert b"Made with" not in plain
     shutil.rmtree(folder / "runs")
     assert build(folder, notebooks=notebooks).read_bytes() == plain
-
-
-@pytest.mark.parametrize("change", [{"made": {"date": 1}}, {"figures": {"a.csv": 3}}, None])
-def test_a_damaged_manifest_is_none(made, change):
-    place = made[1] / "runs" / "00_toy.json"
-    assert "00_toy" in provenance(made[1])["notebooks"]  # the control
-    if change is None:
-        place.unlink()
-        place.mkdir()
-    else:
-        place.write_text(json.dumps(json.loads(place.read_text()) | change))
-    told = build(made[1], notebooks=made[0]).read_text()
-    assert "00_toy" not in provenance(made[1])["notebooks"] and "00_toy" in told
 
 
 def test_the_command_builds_a_page(made, capsys):

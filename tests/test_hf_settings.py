@@ -87,7 +87,6 @@ def test_a_pair_serves_too():
         ("draft.budget", "16", "budget of TreeDraft must be a whole number .*, got '16'"),
         ("draft.type", "Bush", "type: one of NoDraft, .* got 'Bush'"),
         ("draft.model", {"model": "nobody"}, "the setting needs a model 'nobody'"),
-        ("draft.match.rates", [0.1, 0.9], "match rates are probabilities that never"),
         ("models.draft.vocabulary", 50257, "'draft' with 50257 tokens, .* 'draft' with 4096"),
         ("sampler.temperature", -1.0, "temperature must be 0 or"),
     ],
