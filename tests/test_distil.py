@@ -103,9 +103,7 @@ def test_frequencies_of_the_rotation_are_not_rounded():
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Four short conversations at a time, small files and steps, in float32: bfloat16 has fewer
-    digits than are compared here.
-    """
+    """Few short conversations, small files and steps; float32, whose digits are compared here."""
     for module in (batched, teaching, training):
         monkeypatch.setattr(module, "fastest_dtype", lambda: torch.float32)
     monkeypatch.setattr(teaching, "LESSONS_PER_FILE", 10)

@@ -1,6 +1,4 @@
-"""`generate` with `custom_generate=Speculative(draft)` writes and asks what `generate` does, and
-draws sampled text from the same distribution.
-"""
+"""`generate` with `custom_generate=Speculative(draft)` writes, asks and draws as without it."""
 
 import re
 

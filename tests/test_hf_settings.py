@@ -88,7 +88,6 @@ def test_a_pair_serves_too():
         ("draft.type", "Bush", "type: one of NoDraft, .* got 'Bush'"),
         ("draft.model", {"model": "nobody"}, "the setting needs a model 'nobody'"),
         ("models.draft.vocabulary", 50257, "'draft' with 50257 tokens, .* 'draft' with 4096"),
-        ("sampler.temperature", -1.0, "temperature must be 0 or"),
     ],
 )
 def test_what_is_wrong_is_named(ladder, path, value, message):
