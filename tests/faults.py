@@ -12,7 +12,9 @@ import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import NamedTuple
 
 import pandas as pd
 from tqdm.auto import tqdm
@@ -36,25 +38,9 @@ def sweep_work(folder: Path) -> pd.DataFrame:
     return table.drop(columns=table.filter(regex="seconds$"))
 
 
-def bench_work(folder: Path) -> pd.DataFrame:
-    from tiny import tiny_ladder
-
-    from specdec_lib.measure.race import benchmark as module
-    from specdec_lib.measure.race.benchmark import BenchPlan, benchmark
-
-    paused(module, "race")
-    # the clock chooses what runs under the third, and the precision of Hugging Face
-    module.SAMPLERS = module.SAMPLERS[:2]
-    plan = BenchPlan((1, 1), 1, development=1, tokens=4, stages=(1,), most=1, hugging=False)
-    found = list(benchmark({"reference": tiny_ladder()}, plan, lambda _: None, folder / "keep"))
-    columns = ["method", "temperature", "top_k", "prompt", "tokens", "rounds"]
-    rows = [{name: getattr(one, name) for name in columns} for own, *_ in found for one in own]
-    return pd.DataFrame(rows).sort_values(columns)
-
-
 def distil_work(folder: Path) -> pd.DataFrame:
     from specdec_lib.core.locking import only_process
-    from specdec_lib.suite.distil.text import Conversation, list_shards, read_text, stored
+    from specdec_lib.suite.distil.writing import Conversation, list_shards, read_text, stored
 
     texts = [Conversation((one, one, one), 1, True, True, "chat") for one in range(10 * PARTS)]
     place = folder / "text"
@@ -70,14 +56,12 @@ def distil_work(folder: Path) -> pd.DataFrame:
 def reproduce_work(folder: Path) -> pd.DataFrame:
     from toys import GOOD, write_toy
 
-    from specdec_lib.suite.reproduce import running
-    from specdec_lib.suite.reproduce.command import main
+    from specdec_lib.suite.reproduce import command
 
-    paused(running, "_papermill")
+    paused(command, "_papermill")
     for number in range(3):
         write_toy(folder / "notebooks", f"0{number}_toy", GOOD)
-    status = main(["--out", str(folder / "figures")], notebooks=folder / "notebooks")
-    if status:
+    if status := command.main(["--out", str(folder / "figures")], notebooks=folder / "notebooks"):
         sys.exit(status)
     tables = sorted((folder / "figures").glob("*.csv"))
     return pd.DataFrame({"name": path.name, "content": path.read_text()} for path in tables)
@@ -85,7 +69,6 @@ def reproduce_work(folder: Path) -> pd.DataFrame:
 
 WORKS = {  # by name: the work, the files that are cut in half, and the folder that cannot be made
     "sweep": (sweep_work, "keep/*/*.json", "keep"),
-    "bench": (bench_work, "keep/**/*.json", "keep"),
     "distil": (distil_work, "text/.*.partial", "text"),
     "reproduce": (reproduce_work, "figures/runs/*.json", "figures"),
 }
@@ -107,73 +90,72 @@ def paused(module: object, name: str) -> None:
 def child(work: str, folder: Path, fault: str) -> None:
     """Do the work and write DIR/table.csv; no file may grow if the disk is full."""
     if fault == "full disk":
+        tempfile.gettempdir()  # found by writing, and wanted by imports
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
-    try:
-        WORKS[work][0](folder).to_csv(folder / "table.csv", index=False)
-    except (ValueError, OSError) as problem:
-        sys.exit(f"{type(problem).__name__}: {problem}")
+    WORKS[work][0](folder).to_csv(folder / "table.csv", index=False)
 
 
-class Run:
-    """A process that does the work in a folder; `done` counts the parts that it did anew."""
+class Ended(NamedTuple):
+    """A process that did the work: its exit status, the parts that it did anew, its last line."""
 
-    def __init__(self, work: str, folder: Path, fault: str = "") -> None:
-        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
-        command = [sys.executable, __file__, work, str(folder), fault]
-        self.process, self.done, self.last = subprocess.Popen(command, **pipes), 0, ""
-
-    def end(self, sent: signal.Signals | None = None, after: int = 2) -> int:
-        """The exit status; the process is sent a signal after so many parts."""
-        for line in self.process.stdout:
-            self.done += line.endswith("done\n")  # after a progress bar on the same line
-            self.last = line.strip() or self.last
-            if sent and self.done == after:
-                self.process.send_signal(sent)
-                sent = None
-        return self.process.wait()
+    status: int
+    done: int
+    last: str
 
 
-def met(work: str, fault: str, folder: Path) -> tuple[int, str]:
-    """Let the work meet a fault: the parts that were done, and what is to be said of it."""
+def run(work: str, folder: Path, fault: str = "", sent: signal.Signals | None = None) -> Ended:
+    """Let a process do the work in a folder; after two parts it is sent a signal."""
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    process = subprocess.Popen([sys.executable, __file__, work, str(folder), fault], **pipes)
+    done, last = 0, ""
+    for line in process.stdout:
+        done += line.endswith("done\n")  # after a progress bar on the same line
+        last = line.strip() or last
+        if sent and line.endswith("done\n") and done == 2:
+            process.send_signal(sent)
+    return Ended(process.wait(), done, last.replace(str(folder), "DIR")[:60])
+
+
+def meet(work: str, fault: str, folder: Path) -> Ended:
+    """Let the work meet a fault."""
     _, cut, place = WORKS[work]
     if fault == "two at once":
-        runs = [Run(work, folder), Run(work, folder)]
-        return 0, f"statuses {[one.end() for one in runs]}"
+        with ThreadPoolExecutor() as pool:
+            one, other = pool.map(run, [work] * 2, [folder] * 2)
+        return Ended(max(one.status, other.status), 0, other.last)
     if fault == "no folder":
         (folder / place).write_text("in the way")
-    run, sent = Run(work, folder, fault), getattr(signal, fault, None)
-    if work == "distil" and fault == "files cut in half":
-        sent = signal.SIGKILL
-    status = run.end(sent)
+    killed = work == "distil" and fault == "files cut in half"
+    ended = run(work, folder, fault, signal.SIGKILL if killed else getattr(signal, fault, None))
     if fault == "no folder":
         (folder / place).unlink()
     if fault == "files cut in half":
         for path in folder.glob(cut):
             path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
         (folder / "table.csv").unlink(missing_ok=True)
-    return run.done, f"status {status}: {run.last.replace(str(folder), 'DIR')[:60]}"
+    return ended
 
 
 def main() -> int:
     rows = []
     for work in WORKS:
         with tempfile.TemporaryDirectory() as place:
-            whole = Run(work, Path(place))
-            assert whole.end() == 0, whole.last
+            whole = run(work, Path(place))
+            assert whole.status == 0, whole.last
             expected = (Path(place) / "table.csv").read_text()
         for fault in tqdm(FAULTS, desc=work):
             with tempfile.TemporaryDirectory() as place:
-                done, note = met(work, fault, Path(place))
-                again, table = Run(work, Path(place)), Path(place) / "table.csv"
-                same = again.end() == 0 and table.read_text() == expected
-            row = {"work": work, "fault": fault, "of": whole.done, "done before": done}
-            rows.append(row | {"done after": again.done, "same table": same, "note": note})
+                met, again = meet(work, fault, Path(place)), run(work, Path(place))
+                same = again.status == 0 and (Path(place) / "table.csv").read_text() == expected
+            row = {"work": work, "fault": fault, "of": whole.done, "done before": met.done}
+            row |= {"done after": again.done, "same table": same}
+            rows.append(row | {"status": met.status, "last line": met.last})
     table = pd.DataFrame(rows)
     print(table.to_string(index=False))
     midway = table.fault.isin(["SIGKILL", "SIGINT"])
     twice = table["done before"] + table["done after"] > table["of"] + 3  # what was not finished
-    failed = table.fault.isin(["full disk", "no folder"]) & table.note.str.startswith("status 0")
+    failed = table.fault.isin(["full disk", "no folder"]) & (table.status == 0)
     return int(not table["same table"].all() or failed.any() or (midway & twice).any())
 
 

@@ -18,8 +18,9 @@ from specdec_lib.suite.hf import Speculative
 KINDS = ("gpt2", "llama", "t5")
 TREE = "a tree with a budget"
 VOCABULARY, PROMPT = 29, (3, 7, 11, 3, 7)
-PLAIN = {"do_sample": False, "pad_token_id": 0, "eos_token_id": None}
-COMMON = PLAIN | {"bos_token_id": 0, "vocab_size": VOCABULARY, "initializer_range": 0.4}
+IDS = {"pad_token_id": 0, "eos_token_id": None}
+PLAIN = IDS | {"do_sample": False}
+COMMON = IDS | {"bos_token_id": 0, "vocab_size": VOCABULARY, "initializer_range": 0.4}
 GPT2 = {"n_positions": 80, "n_embd": 32, "n_layer": 2, "n_head": 4}
 LLAMA = {"max_position_embeddings": 80, "hidden_size": 32, "intermediate_size": 48}
 LLAMA |= {"num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2}
@@ -31,10 +32,9 @@ def network(kind: str) -> torch.nn.Module:
     if kind == "t5":
         return t5s.network("gated untied", dtype=torch.float32)
     torch.manual_seed(3)
-    common = {name: value for name, value in COMMON.items() if name != "do_sample"}
     if kind == "gpt2":
-        return GPT2LMHeadModel(GPT2Config(**GPT2, **common)).eval()
-    return LlamaForCausalLM(LlamaConfig(**LLAMA, **common)).eval()
+        return GPT2LMHeadModel(GPT2Config(**GPT2, **COMMON)).eval()
+    return LlamaForCausalLM(LlamaConfig(**LLAMA, **COMMON)).eval()
 
 
 @functools.cache

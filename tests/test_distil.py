@@ -1,28 +1,33 @@
-"""The writer of text: shards come back as they were, and every token is the model's own choice."""
+"""Shards come back as they were, every token that is written is the model's own choice, and a
+student learns the target's distributions.
+"""
 
+import math
 from itertools import islice
+from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from tokenizers import Tokenizer, decoders, models
 from tokenizers.pre_tokenizers import ByteLevel
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
+from specdec_lib.models import batched
 from specdec_lib.models.batched import BatchedPasses
-from specdec_lib.suite.distil import text, writing
-from specdec_lib.suite.distil.text import Conversation
+from specdec_lib.models.students import assemble, build_student, save_student
+from specdec_lib.suite.distil import lessons as teaching
+from specdec_lib.suite.distil import ngrams, training, writing
+from specdec_lib.suite.distil.lessons import Lesson, frequent_tokens, read_lessons, teach
+from specdec_lib.suite.distil.training import TrainingPlan, divergence, judge, train_student
+from specdec_lib.suite.distil.writing import Conversation
 from specdec_lib.workload import DOMAINS
 
-SPECIAL = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
 TEMPLATE = (
     "{% for one in messages %}<|im_start|>{{ one.role }}\n{{ one.content }}<|im_end|>\n{% endfor %}"
     "{{ '<|im_start|>assistant\n' }}"
 )
-CONVERSATIONS = [
-    Conversation((1, 65_535, 3), 1, True, True, "code"),
-    Conversation((7, 8, 9, 10), 2, False, False, "math"),
-    Conversation((4, 5), 2, False, True, "chat"),
-]
+HEAD = list(range(0, 60, 2))
 
 
 def tokenizer() -> PreTrainedTokenizerFast:
@@ -30,48 +35,61 @@ def tokenizer() -> PreTrainedTokenizerFast:
     made = Tokenizer(models.BPE(vocabulary, []))
     made.pre_tokenizer, made.decoder = ByteLevel(add_prefix_space=False), decoders.ByteLevel()
     found = PreTrainedTokenizerFast(tokenizer_object=made, chat_template=TEMPLATE)
-    found.add_special_tokens({"additional_special_tokens": list(SPECIAL)})
+    special = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
+    found.add_special_tokens({"additional_special_tokens": special})
     return found
 
 
-def network() -> LlamaForCausalLM:
+def network(vocabulary: int = 60) -> LlamaForCausalLM:
     torch.manual_seed(0)
-    sizes = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2}
-    heads = {"num_attention_heads": 4, "num_key_value_heads": 2, "initializer_range": 0.2}
-    config = LlamaConfig(vocab_size=259, max_position_embeddings=512, **sizes, **heads)
+    sizes = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 3}
+    heads = {"num_attention_heads": 4, "num_key_value_heads": 2, "tie_word_embeddings": True}
+    config = LlamaConfig(vocab_size=vocabulary, initializer_range=0.3, **sizes, **heads)
     return LlamaForCausalLM(config).eval()
 
 
+def texts(count: int = 24) -> list[Conversation]:
+    made = torch.Generator().manual_seed(1)
+
+    def one(number: int) -> Conversation:
+        ids = torch.randint(60, (8 + number % 5,), generator=made).tolist()
+        return Conversation(tuple(ids), 3, number % 2 == 0, True, "chat" if number % 3 else "code")
+
+    return [one(number) for number in range(count)]
+
+
 def test_shards_come_back_and_a_run_that_was_killed_goes_on(tmp_path, monkeypatch):
-    monkeypatch.setattr(text, "SHARD_ANSWER_TOKENS", 4)
-    for number, _ in enumerate(text.stored(tmp_path, CONVERSATIONS)):
-        assert text.read_text(tmp_path) == CONVERSATIONS[: number + 1]  # nothing waits
-    next(text.stored(tmp_path, CONVERSATIONS))
-    assert [len(list(text.read_shard(path))) for path in text.list_shards(tmp_path)] == [2, 1, 1]
-    assert text.read_text(tmp_path) == [*CONVERSATIONS, CONVERSATIONS[0]]
+    conversations = [Conversation((1, 65_535, 3), 1, True, True, "math"), *texts(2)]
+    monkeypatch.setattr(writing, "SHARD_ANSWER_TOKENS", 7)
+    for number, _ in enumerate(writing.stored(tmp_path, conversations)):
+        assert writing.read_text(tmp_path) == conversations[: number + 1]  # nothing waits
+    next(writing.stored(tmp_path, conversations))
+    shards = writing.list_shards(tmp_path)
+    assert [len(list(writing.read_shard(path))) for path in shards] == [2, 1, 1]
+    assert writing.read_text(tmp_path) == [*conversations, conversations[0]]
 
 
-def batched(model: LlamaForCausalLM, texts: list[list[int]]) -> list[torch.Tensor]:
+def after_passes(model: LlamaForCausalLM, texts: list[list[int]]) -> torch.Tensor:
     """Logits after the last token of each text, read in passes; shorter ones begin later."""
-    passes = BatchedPasses(model, len(texts), max(map(len, texts)) + 1)
     longest, fed = max(map(len, texts)), [0] * len(texts)
+    passes = BatchedPasses(model, len(texts), longest + 1, dtype=torch.bfloat16)
     for step in range(longest):
         tokens = [one[at] for one, at in zip(texts, fed, strict=True)]
         logits = passes.logits(torch.tensor(tokens), torch.tensor(fed))
         begun = [step >= longest - len(one) for one in texts]
         fed = [min(at + new, len(one) - 1) for at, new, one in zip(fed, begun, texts, strict=True)]
-    return list(logits.float())
+    return logits.float()
 
 
 def test_the_batched_passes_give_hugging_faces_logits():
     """Within the rounding of bfloat16; texts whose last two tokens are swapped are far outside."""
     model = network()
     random = torch.Generator().manual_seed(1)
-    texts = [torch.randint(259, (size,), generator=random).tolist() for size in (17, 5, 11)]
+    texts = [torch.randint(60, (size,), generator=random).tolist() for size in (17, 5, 11)]
     swapped = [[*one[:-2], one[-1], one[-2]] for one in texts]
     with torch.no_grad():
         wanted = torch.stack([model(torch.tensor([one])).logits[0, -1] for one in texts])
-    found = (torch.stack(batched(model, some)) for some in (texts, swapped))
+    found = (after_passes(model, some) for some in (texts, swapped))
     near, far = ((one - wanted).abs().amax(dim=1) / wanted.std() for one in found)
     assert near.max() < 0.15 and far.min() > 1
 
@@ -83,21 +101,24 @@ def test_frequencies_of_the_rotation_are_not_rounded():
     assert body.rotary_emb.inv_freq.dtype == torch.float32
 
 
-@pytest.fixture
-def short(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Requests of at most 6 tokens."""
-    for domain in DOMAINS:
-        monkeypatch.setitem(writing.REQUEST_TOKENS, domain, 6)
+@pytest.fixture(autouse=True)
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few short conversations, small files and steps; float32, whose digits are compared here."""
+    for module in (batched, teaching, training):
+        monkeypatch.setattr(module, "fastest_dtype", lambda: torch.float32)
+    monkeypatch.setattr(teaching, "LESSONS_PER_FILE", 10)
+    monkeypatch.setattr(training, "BATCH_TOKENS", 60)
+    monkeypatch.setattr(writing, "REQUEST_TOKENS", dict.fromkeys(DOMAINS, 6))
+    monkeypatch.setattr(writing, "ANSWER_TOKENS", 20)
+    monkeypatch.setattr(writing, "SEQUENCES", 4)
 
 
-def write(model: LlamaForCausalLM, count: int, seed: int = 3, **options) -> list[Conversation]:
-    run = {"sequences": 4, "seed": seed, "answer_tokens": 20}
-    writer = writing.Writer(model, tokenizer(), **run, **options)
-    return list(islice(writer.write(), count))
+def write(model: LlamaForCausalLM, count: int, seed: int = 3) -> list[Conversation]:
+    return list(islice(writing.Writer(model, tokenizer(), seed=seed).write(), count))
 
 
-def test_greedy_answers_are_the_likeliest_tokens_and_drawn_ones_are_not(short):
-    model = network()
+def test_greedy_answers_are_the_likeliest_tokens_and_drawn_ones_are_not():
+    model = network(259)
     lags = {True: 0.0, False: 0.0}  # by greedy: how far a chosen logit is below the best, at most
     for one in write(model, 24):
         with torch.no_grad():
@@ -108,9 +129,9 @@ def test_greedy_answers_are_the_likeliest_tokens_and_drawn_ones_are_not(short):
     assert lags[True] < 0.3 < 1 < lags[False]
 
 
-def test_a_conversation_that_ends_is_replaced_and_each_has_its_template(short):
+def test_a_conversation_that_ends_is_replaced_and_each_has_its_template():
     reader = tokenizer()
-    found = write(network(), 24)
+    found = write(network(259), 24)
     assert len(found) == 24 > 4 and {one.greedy for one in found} == {True, False}
     for one in found:
         asked, answer = reader.decode(one.ids[: one.start]), one.ids[one.start :]
@@ -118,5 +139,102 @@ def test_a_conversation_that_ends_is_replaced_and_each_has_its_template(short):
         assert asked.endswith("<|im_end|>\n<|im_start|>assistant\n")
         assert 1 <= len(answer) <= 20 and one.domain in DOMAINS
         assert one.done == (answer[-1] == reader.convert_tokens_to_ids("<|im_end|>"))
-    assert write(network(), 6) == found[:6] != write(network(), 6, seed=4)
-    assert {one.domain for one in write(network(), 4, domains=("math",))} == {"math"}
+    assert write(network(259), 6) == found[:6] != write(network(259), 6, seed=4)
+
+
+@pytest.fixture
+def taught(tmp_path: Path) -> list[Lesson]:
+    (tmp_path / "lessons").mkdir()
+    teach(network(), texts(), HEAD, tmp_path / "lessons")
+    return read_lessons(texts(), HEAD, tmp_path / "lessons")
+
+
+def test_lessons_are_the_targets_distribution_within_the_head(taught):
+    for lesson in taught[::5]:
+        one, places = lesson.conversation, lesson.places.int().long()
+        logits = network()(torch.tensor([one.ids])).logits[0, one.start - 1 : -1, HEAD]
+        wanted = logits.log_softmax(-1)
+        found = torch.full_like(wanted, math.nan).scatter(1, places, lesson.log_probs.float())
+        torch.testing.assert_close(found, wanted, atol=2e-2, rtol=0)
+
+
+def test_lessons_are_kept_and_those_of_other_texts_or_another_head_refused(taught, tmp_path):
+    files = sorted((tmp_path / "lessons").iterdir())
+    before = [path.stat().st_mtime_ns for path in files]
+    files[1].unlink()
+    for conversations, head in ((texts(), HEAD), ([*texts()[1:], texts()[0]], HEAD[:-1])):
+        with pytest.raises(ValueError, match="no lessons of this text and head"):
+            read_lessons(conversations, head, tmp_path / "lessons")
+    teach(network(), texts(), HEAD, tmp_path / "lessons")
+    after = [path.stat().st_mtime_ns for path in files]
+    assert [a == b for a, b in zip(after, before, strict=True)] == [True, False, True]
+
+
+def test_frequent_tokens_are_counted_in_answers_only():
+    told = [Conversation((9, 9, 9, 4, 4, 5), 3, True, True, "chat")]
+    assert frequent_tokens(told, 2, 5) == [4, 5]
+    assert frequent_tokens(told, 2, 7) == [4, 7]
+
+
+def test_a_student_of_all_layers_is_the_target(taught):
+    """No divergence from itself, and some from a student without the middle layer."""
+    rows = network().lm_head.weight.detach()[HEAD]
+    whole, other = (build_student(network(), layers) for layers in ((0, 1, 2), (0, 2)))
+    same, apart = (training.mean_divergence(one, taught[:6], rows) for one in (whole, other))
+    assert same.abs() < 1e-2 < 0.1 < apart
+    table = judge(whole, taught, HEAD)
+    assert (table["first"] > 0.97).all() and (judge(other, taught, HEAD)["first"] < 0.9).all()
+    assert (table.loc["all"].tokens == table.loc["chat"].tokens + table.loc["code"].tokens).all()
+
+
+def test_the_divergence_is_the_one_written_out():
+    random = torch.Generator().manual_seed(2)
+    rows = network().lm_head.weight.detach()[HEAD].double()
+    given = torch.randn(20, 32, dtype=torch.float64, generator=random)
+    best = (torch.randn(20, len(HEAD), generator=random) * 2).softmax(-1).topk(8)
+    rest = 1 - best.values.sum(dim=1)
+    guessed = (given @ rows.T).log_softmax(-1)
+    among, beyond = (guessed.gather(1, best.indices), torch.ones_like(guessed))
+    beyond = (guessed.exp() * beyond.scatter(1, best.indices, 0)).sum(1).log()
+    apart = (best.values * (best.values.log() - among)).sum(1) + rest * (rest.log() - beyond)
+    found = divergence(given, rows, best.indices, best.values)
+    torch.testing.assert_close(found, apart.float(), atol=1e-4, rtol=1e-4)
+
+
+def test_distillation_brings_a_student_nearer(taught):
+    student, rows = build_student(network(), (0,)), network().lm_head.weight.detach()[HEAD]
+    before = training.mean_divergence(student, taught, rows)
+    train_student(student, taught, HEAD, TrainingPlan([0], 4_000, 1e-2))
+    assert training.mean_divergence(student, taught, rows) < before / 2
+
+
+def test_a_student_of_other_layers_is_refused(tmp_path):
+    """That a stored one comes back with the weights that were trained is in test_finishing.py."""
+    target, place = network(), tmp_path / "student.safetensors"
+    save_student(build_student(target, (0, 2)), place, {"layers": [0, 2]})
+    wider = network().config
+    wider.intermediate_size = 64
+    with pytest.raises(ValueError, match="layers"):
+        assemble(LlamaForCausalLM(wider).eval(), place)
+    with pytest.raises(ValueError, match="0 to 2"):
+        build_student(target, (3,))
+
+
+def test_samples_are_drawn_within_the_head_at_temperature_1_5(monkeypatch):
+    """4,000 samples of one token fit T = 1.5, and do not fit another temperature."""
+    for name, value in {"PIECE": 4000, "ROWS": 4000, "GIVEN": 3, "LENGTH": 1}.items():
+        monkeypatch.setattr(ngrams, name, value)
+    student = build_student(network(), (0,))
+    one = [Conversation((5, 9, 13, 7), 3, True, True, "chat")]
+    found = list(ngrams.sample(student, HEAD, one, 1))
+    again = list(ngrams.sample(student, HEAD, one, 2))
+    assert len(found) == 4000 and not np.array_equal(found, again)
+    counts = np.bincount(np.concatenate(found), minlength=60)
+    assert counts[[token for token in range(60) if token not in HEAD]].sum() == 0
+    with torch.no_grad():
+        logits = student(torch.tensor([[5, 9, 13]])).logits[0, -1, HEAD]
+    surprising = {}  # Pearson's statistic by temperature, about 29 for a match
+    for temperature in (1.5, 1.2):
+        wanted = 4000 * (logits / temperature).softmax(-1).numpy()
+        surprising[temperature] = float(((counts[HEAD] - wanted) ** 2 / wanted).sum())
+    assert surprising[1.5] < 70 < 100 < surprising[1.2]

@@ -1,8 +1,12 @@
-"""A finished ladder is what was trained, on both runtimes; a file not its own is refused."""
+"""A finished ladder is what was trained, on both runtimes; a file not its own is refused. Match
+tables: what is measured is what is accepted; what is stored is found again.
+"""
 
 import json
 import shutil
+from dataclasses import replace
 from functools import partial
+from operator import itemgetter
 from pathlib import Path
 
 import pytest
@@ -10,18 +14,22 @@ import torch
 from tiny import HEAD, LAYERS, finished_folder, frequent_tokens, target_network, tiny_ladder
 from transformers import AutoModelForCausalLM
 
-import specdec_lib.workload
-from specdec_lib.core.chance import Chance
+from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.context import Context
 from specdec_lib.core.decode import decode
+from specdec_lib.core.files import file_digest
 from specdec_lib.core.tree import TokenTree
 from specdec_lib.drafts.combined import NoDraft
-from specdec_lib.drafts.trees.growing import TreeDraft
+from specdec_lib.models.cached.model import CachedModel
 from specdec_lib.models.students import build_student, own_weights
 from specdec_lib.suite.distil import finishing
-from specdec_lib.workload import Ladder, load_ladder
+from specdec_lib.suite.distil.finishing import EDGES, KINDS, RANKS, match_tables, measure_matches
+from specdec_lib.workload import MATCH, Ladder, Measured, load_ladder, load_prompts, seeds
 
 PROMPT = (7, 300, 41, 7)
+T1 = Sampler(1.0)
+LENGTH = 16
+kind = itemgetter("guesser", "obeyed", "siblings")
 
 
 @pytest.fixture(scope="module")
@@ -68,14 +76,6 @@ def test_a_finished_ladder_loads_with_the_weights_that_were_trained(folder):
     assert ladder.stop_tokens == (0,) and ladder.measured == ()
 
 
-def test_drafts_of_a_finished_ladder_guess_and_change_no_token(folder):
-    ladder = load_ladder(folder=folder, device="cpu", runtime="fast")
-    trees = (TreeDraft(draft, budget=6) for draft in (ladder.middle, ladder.draft))
-    run = partial(decode, ladder.target, max_new_tokens=32)
-    plain, *guessed = (run(draft, PROMPT, Chance(1)) for draft in (NoDraft(), *trees))
-    assert all(one.tokens == plain.tokens and len(one.rounds) < 28 for one in guessed)
-
-
 def test_finishing_again_leaves_nothing_of_what_was_there(folder):
     for name in ("README.md", "match.json", "draft-00001-of-00002.safetensors"):
         (folder / name).write_text("old")
@@ -88,29 +88,13 @@ def test_finishing_again_leaves_nothing_of_what_was_there(folder):
     assert possible.sum() == len({*head, *PROMPT})
 
 
-@pytest.mark.parametrize("name", ["card.json", "head.json", "katz.npz", "draft.safetensors"])
-def test_a_damaged_or_missing_file_is_refused(folder, name):
-    whole = (folder / name).read_bytes()
-    (folder / name).write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(ValueError, match="is damaged"):
-        load_ladder(folder=folder)
-    (folder / name).unlink()
-    if name != "head.json":  # which tells this ladder from another
-        with pytest.raises(ValueError, match="is missing; restore it with `git checkout data`"):
-            load_ladder(folder=folder)
-
-
-def test_runtimes_and_dtypes_that_there_are_not_are_refused(folder):
+def test_runtimes_dtypes_and_targets_that_there_are_not_are_refused(folder, monkeypatch):
     for options, complaint in (
-        ({"runtime": "quick"}, "reference, fast, int8, auto, got 'quick'"),
         ({"runtime": "fast", "dtype": "bfloat16"}, "the fast runtime computes in float32"),
         ({"dtype": "int8"}, "float32, float64, bfloat16, got 'int8'"),
     ):
         with pytest.raises(ValueError, match=complaint):
             load_ladder(folder=folder, **options)
-
-
-def test_a_target_that_is_not_prepared_is_named(folder, monkeypatch):
     monkeypatch.setenv("SPECDEC_CACHE", str(folder / "elsewhere"))
     with pytest.raises(ValueError, match=r"the target is not prepared: .*`specdec setup`"):
         load_ladder(folder=folder)
@@ -119,7 +103,7 @@ def test_a_target_that_is_not_prepared_is_named(folder, monkeypatch):
 def test_exported_drafts_are_whole_models(folder, tmp_path, monkeypatch):
     ladder = load_ladder(folder=folder, device="cpu")
     wanted = {name: scores(ladder, name) for name in LAYERS}
-    monkeypatch.setattr(specdec_lib.workload, "load_ladder", lambda **_: ladder)
+    monkeypatch.setattr(finishing, "load_ladder", lambda **_: ladder)
     finishing.export(tmp_path / "out")
     sources = {name: tmp_path / "out" / name for name in LAYERS}
     own = load_ladder(target=tmp_path / "smollm2", **sources, device="cpu")
@@ -137,3 +121,83 @@ def test_a_missing_draft_is_refused_before_anything_is_written(folder):
     with pytest.raises(ValueError, match=r"middle\.safetensors is missing"):
         finishing.finish(folder.parent / "drafts", [1, 2], folder)
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
+@pytest.fixture(scope="module")
+def texts(ladder, prompts) -> list[tuple[Chance, Context]]:
+    """What the target writes on two prompts."""
+    run = {"max_new_tokens": LENGTH, "stop_tokens": ladder.stop_tokens}
+    found = []
+    for prompt, seed in zip(prompts[:2], seeds(prompts[:2], 0), strict=True):
+        chance, tokens = Chance(seed, T1), ladder.encode(prompt)
+        found.append((chance, decode(ladder.target, NoDraft(), tokens, chance, **run).context))
+    return found
+
+
+@pytest.fixture(scope="module", autouse=True)
+def short():
+    """Short texts under two samplers."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(finishing, "LENGTH", LENGTH)
+        patch.setattr(finishing, "SAMPLERS", (T1, Sampler(1.0, top_k=50)))
+        yield
+
+
+@pytest.fixture(scope="module")
+def tables(ladder, prompts) -> list[dict]:
+    return match_tables(ladder, prompts[:2])
+
+
+def rates_by_kind(tables: list[dict]) -> dict[tuple[str, str, str], list[float]]:
+    return {kind(one): one["rates"] for one in tables if one["top_k"] is None}
+
+
+def test_every_pair_is_measured_at_every_position_of_the_targets_text(tables, texts):
+    wanted = [(*each, k) for k in (None, 50) for each in KINDS]
+    assert [(*kind(one), one["top_k"]) for one in tables] == wanted
+    for one in tables:
+        assert 0 < sum(one["rates"]) <= 1 and len(one["rates"]) == RANKS
+        bins = (len(EDGES), len(EDGES) + 1) if one["siblings"] == "ranked" else (0, 0)
+        assert (len(one["edges"]), len(one["binned"])) == bins
+    positions = sum(len(text) - text.prompt_tokens for _, text in texts)
+    assert {one["contexts"] for one in tables if one["top_k"] is None} == {positions}
+
+
+def test_the_first_rate_is_how_often_the_drafts_own_choice_is_right(tables, ladder, texts):
+    right = []
+    for chance, text in texts:
+        for position in range(text.prompt_tokens, len(text)):
+            before = Context(text.tokens[:position], text.prompt_tokens)
+            (logits,) = ladder.draft.score(before, TokenTree.rooted(before))
+            right.append(chance.choose(logits, position) == text.tokens[position])
+    first = rates_by_kind(tables)["draft", "target", "ranked"][0]
+    assert first == pytest.approx(sum(right) / len(right), abs=1e-4)
+
+
+def test_a_model_that_guesses_for_itself_is_always_right(ladder, prompts, tables):
+    twins = {name: CachedModel(ladder.target.model, name) for name in ("middle", "draft")}
+    same = match_tables(replace(ladder, **twins), prompts[:2])
+    rates, others = rates_by_kind(same), rates_by_kind(tables)
+    for each in [("middle", "target", "ranked"), ("draft", "middle", "ranked"), *KINDS[-2:]]:
+        assert rates[each] == [1.0] + [0.0] * (RANKS - 1)
+        assert others[each][0] < 1  # the control: another model is not
+    assert {row[0] for one in same[:1] for row in one["binned"]} == {1.0}
+    assert rates["n-gram", "target", "ranked"][0] < 1
+
+
+def test_stored_tables_are_listed_in_the_card_and_found_again(folder, monkeypatch):
+    monkeypatch.setattr(finishing, "LENGTH", 4)
+    monkeypatch.setattr(finishing, "SAMPLERS", (T1,))
+    monkeypatch.setattr(finishing, "every_domain", partial(load_prompts, "chat"))
+    before = load_ladder(folder=folder, device="cpu")
+    assert before.measured == ()
+    measure_matches(["--limit", "1", "--out", str(folder)])
+    after: Ladder = load_ladder(folder=folder, device="cpu")
+    files = before.card["files"] | {MATCH: file_digest(folder / MATCH)}
+    assert after.card == before.card | {"files": files}
+    stored = json.loads((folder / MATCH).read_text())
+    assert after.measured == tuple(map(Measured.of, stored)) and len(stored) == len(KINDS)
+    assert after.match("draft", T1).name == "measured at T=1" and not list(folder.glob("*.partial"))
+    (folder / MATCH).write_text((folder / MATCH).read_text().replace("0.", "0.1", 1))
+    with pytest.raises(ValueError, match=r"match\.json is damaged"):
+        load_ladder(folder=folder)

@@ -9,8 +9,8 @@ from tiny import written_text
 from specdec_lib.core.chance import Sampler
 from specdec_lib.measure.texts import Texts
 from specdec_lib.models.katz.model import Katz
-from specdec_lib.suite.distil import growth
-from specdec_lib.suite.distil.growth import grow, knows, main, places
+from specdec_lib.suite.distil import ngrams
+from specdec_lib.suite.distil.ngrams import grow, knows, measure_growth, places
 
 
 def test_a_table_of_the_very_texts_knows_more_than_one_of_other_texts(ladder, prompts):
@@ -32,10 +32,10 @@ def test_a_table_of_the_very_texts_knows_more_than_one_of_other_texts(ladder, pr
 def test_more_samples_are_a_larger_table_and_pruning_keeps_a_part(ladder, prompts, monkeypatch):
     samples = written_text()[:, 2:]
     for name, value in {"PIECE": samples.size, "BYTES": 4_000, "SIZES": (0.25, 1)}.items():
-        monkeypatch.setattr(growth, name, value)
+        monkeypatch.setattr(ngrams, name, value)
     along = {
         name: places(ladder, Texts.written(ladder, prompts[:1], sampler), prompts[:1])
-        for name, sampler in growth.SAMPLERS.items()
+        for name, sampler in ngrams.SAMPLERS.items()
     }
     table = grow(ladder.katz.vocabulary, samples, along)
     assert len(table) == 8 and set(table.sampling) == {"greedy", "T = 1"}
@@ -48,4 +48,4 @@ def test_more_samples_are_a_larger_table_and_pruning_keeps_a_part(ladder, prompt
 def test_more_than_there_was_sampled_is_refused(tmp_path, monkeypatch):
     monkeypatch.setenv("SPECDEC_CACHE", str(tmp_path))
     with pytest.raises(ValueError, match="4 million sampled tokens are wanted"):
-        main([])
+        measure_growth([])

@@ -1,4 +1,4 @@
-"""`generate` with `custom_generate=Speculative(draft)` writes and asks what `generate` does."""
+"""`generate` with `custom_generate=Speculative(draft)` writes, asks and draws as without it."""
 
 import re
 
@@ -15,6 +15,7 @@ from transformers import (
 from transformers.generation.streamers import BaseStreamer
 
 import specdec_lib.suite.hf.generating as generating
+from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.protocols import Verdict
 from specdec_lib.drafts.trees.growing import TreeDraft
 from specdec_lib.suite.hf import Speculative
@@ -158,3 +159,46 @@ def test_a_stopping_string_a_text_streamer_and_the_ladder(ladder, prompts):
 def test_time_runs_out():
     length = len(written("gpt2", drafts("gpt2")[TREE], length=60, max_time=1e-9)) - len(PROMPT)
     assert length == 1  # as in generate, which looks at the clock after each token
+
+
+def plainly_sampled(seed: int, length: int, **options) -> tuple[int, ...]:
+    """The largest of log-probability and noise, by `generate`'s own processors."""
+    model, text = network("gpt2"), torch.tensor([PROMPT])
+    config = model._prepare_generation_config(None, do_sample=True, **options)[0]
+    config._eos_token_tensor = None
+    processors = model._get_logits_processor(config, input_ids_seq_length=len(PROMPT))
+    torch.manual_seed(seed)
+    noise_seed = int(torch.randint(2**62, (1,)))
+    with torch.no_grad():
+        for _ in range(length):
+            scores = processors(text, model(text).logits[:, -1].float())[0]
+            noisy = scores.double().log_softmax(-1) + torch.tensor(
+                Chance(noise_seed, Sampler(1.0)).noise(text.shape[1], range(VOCABULARY))
+            )
+            text = torch.cat([text, noisy.argmax()[None, None]], 1)
+    return tuple(text[0].tolist())
+
+
+WARPERS = {
+    "temperature": {"temperature": 0.7, "top_k": 0},
+    "top-k": {"temperature": 1.3, "top_k": 5},
+    "top-p": {"top_p": 0.6, "top_k": 0},
+    "all three": {"temperature": 0.8, "top_k": 9, "top_p": 0.8},
+    "min-p": {"min_p": 0.1, "top_k": 0},
+    "typical": {"typical_p": 0.5, "top_k": 0},
+    "cutoffs": {"epsilon_cutoff": 0.02, "eta_cutoff": 0.05, "top_k": 0},
+    "top-h": {"top_h": 0.5, "top_k": 0},
+    "with a processor": {"temperature": 0.8, "top_k": 9, "repetition_penalty": 1.7},
+}
+
+
+@pytest.mark.parametrize("options", WARPERS.values(), ids=WARPERS)
+def test_a_sample_is_what_the_noise_chooses_from_generates_own_distribution(options, unchecked):
+    texts = set()
+    for seed, name in enumerate((TREE, "a cascade", "drawn siblings")):
+        for length in (3, 20):
+            wanted, draft = plainly_sampled(seed, length, **options), drafts("gpt2")[name]
+            torch.manual_seed(seed)
+            assert written("gpt2", draft, length=length, do_sample=True, **options) == wanted
+            texts.add(wanted)
+    assert len(texts) >= 4  # the control: another seed, another text

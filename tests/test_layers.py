@@ -82,11 +82,7 @@ def top_level(text: str) -> Iterator[str]:
 
 
 def test_imports_go_down_and_heavy_packages_stay_up():
-    assert problems(sources()) == []
-
-
-def test_every_wing_is_there():
-    assert {wing(module) for module in sources()} == set(WINGS)
+    assert problems(sources()) == [] and {wing(module) for module in sources()} == set(WINGS)
 
 
 def test_the_library_itself_exports_nothing():
@@ -110,10 +106,7 @@ CIRCLE = {"core": "", "core.a": f"{FROM}.core.b import x", "core.b": f"{FROM}.co
 OFFENDING = {
     "core.t imports drafts, which is higher": {"core.t": f"{FROM}.drafts import A", "drafts": ""},
     "models imports show.a, which is higher": {"models": "import specdec_lib.show.a", "show.a": ""},
-    "core imports models, which is higher": {
-        "core": f"def f():\n    {FROM} import models",
-        "models": "",
-    },
+    "core imports show, which is higher": {"core": f"def f():\n  {FROM} import show", "show": ""},
     "utils is no wing": {"utils": ""},
     "models.table imports pandas at the top": {"models.table": "import pandas as pd"},
     "measure imports plotly at the top": {"measure": "from plotly.graph_objects import Figure"},

@@ -26,9 +26,8 @@ from specdec_lib.measure.sweep.stacks import table_drafts
 from specdec_lib.measure.texts import SAMPLERS, Texts
 from specdec_lib.measure.ties import BUG, ROUNDING, TWO_PROGRAMS, near_tie
 from specdec_lib.models.cached.model import CachedModel
-from specdec_lib.suite.distil.matching import PAIRS
-from specdec_lib.suite.distil.text import TEXT, list_shards, read_shard
-from specdec_lib.suite.distil.writing import plain
+from specdec_lib.suite.distil.finishing import PAIRS
+from specdec_lib.suite.distil.writing import TEXT, list_shards, plain, read_shard
 from specdec_lib.suite.hf import Speculative
 from specdec_lib.workload import DOMAINS, Ladder, Prompt, load_ladder, load_prompts, seeds
 from specdec_lib.workload.ladder import neutral

@@ -1,3 +1,6 @@
+"""`specdec reproduce`: notebooks run once, resume, and say what they do and why; what is stored."""
+
+import copy
 import json
 import os
 import re
@@ -7,11 +10,13 @@ import sys
 import time
 from pathlib import Path
 
+import nbformat
 import pytest
 from toys import GOOD, write_toy
 
-from specdec_lib.core.files import file_digest
-from specdec_lib.suite.gallery.manifest import Manifest, made_here, read_manifest
+from specdec_lib.core.files import NOTEBOOKS, file_digest
+from specdec_lib.suite import notebook
+from specdec_lib.suite.gallery.building import Manifest, made_here, read_manifest
 from specdec_lib.suite.reproduce import command, plan
 from specdec_lib.suite.reproduce.command import main
 
@@ -37,14 +42,10 @@ def test_a_failing_notebook_is_named_and_the_others_finish(toys, figures, capsys
     """Outputs are stored without a trace of the run; a notebook that fails stays as it was."""
     bad = write_toy(toys, "00_bad", "zero = 0\nwidth / zero")
     before, good = bad.read_bytes(), write_toy(toys, "01_good", GOOD)
-    assert main(["--jobs", "2", "--refresh"], notebooks=toys) == 1
-    said, kept = capsys.readouterr(), figures / "runs" / "00_bad.ipynb"
-    for part in (
-        "error: 00_bad.ipynb, code cell In [2], which begins 'zero = 0':"
-        " ZeroDivisionError: division by zero",
-        f"the run is kept in {kept}",
-    ):
-        assert part in said.err
+    assert main(["--refresh"], notebooks=toys) == 1
+    said, kept = capsys.readouterr().err, figures / "runs" / "00_bad.ipynb"
+    failed = "error: 00_bad.ipynb, code cell In [2], which begins 'zero = 0': ZeroDivisionError"
+    assert failed in said and f"the run is kept in {kept}" in said
     assert kept.exists() and (figures / "01_toy.csv").exists() and bad.read_bytes() == before
     stored = json.loads(good.read_text())
     printed = {"name": "stdout", "output_type": "stream", "text": ["2\n"]}
@@ -59,13 +60,10 @@ def test_a_failing_notebook_is_named_and_the_others_finish(toys, figures, capsys
     [
         ("--set widht=3", "--set widht: no chosen notebook has it; there are width"),
         ("--set width=2.0", "width: Input should be a valid integer, got 2.0; 00_toy declares"),
-        ("--set width", "--set takes name=value, got 'width'"),
-        ("--set width=3 width=4", "--set takes each name once, got width=3, width=4"),
+        ("--set width", "--set takes name=value, each name once, got 'width'"),
+        ("--set width=3 width=4", "--set takes name=value, each name once, got 'width=4'"),
         ("--only 07", "--only 07 names no notebook; there are 00_toy"),
-        ("--profile full", "full/00.yml cannot be read"),
         ("--refresh --set width=3", "--refresh stores what the defaults give"),
-        ("--jobs 0", "--jobs counts from 1, got 0"),
-        ("--check --refresh", "not allowed with argument"),
         ("--out /proc/nowhere", "the folder /proc/nowhere cannot be written to"),
     ],
 )
@@ -78,9 +76,13 @@ def test_a_wrong_request_is_refused_before_anything_runs(toys, figures, argument
 
 def test_list_shows_parameters_and_runs_nothing(toys, figures, capsys):
     write_toy(toys, "00_toy", GOOD)
-    assert main(["--list", "--only", "00"], notebooks=toys) == 0
-    assert capsys.readouterr().out == "00_toy\n    width: int = 2  branches per level\n"
-    assert not figures.exists()
+    write_toy(toys, "01_toy", GOOD, "width = 2")
+    write_toy(toys, "02_toy", GOOD, "").with_name("03_other.ipynb").write_text("[]")
+    assert main(["--list", "--only", "00", "01_toy", "02"], notebooks=toys) == 0
+    shown = "00_toy\n    width: int = 2  branches per level\n01_toy\n    width: None = 2\n02_toy\n"
+    assert capsys.readouterr().out == shown and not figures.exists()
+    with pytest.raises(ValueError, match="is no notebook"):
+        main(["--list"], notebooks=toys)
 
 
 def test_the_full_profile_is_read_and_checked_and_a_setting_wins(toys, figures):
@@ -91,24 +93,10 @@ def test_the_full_profile_is_read_and_checked_and_a_setting_wins(toys, figures):
     for settings, width in ([], 9), (["width=4"], 4):
         (run,) = plan.plan_runs([path], figures, profile="full", settings=settings)
         assert run.parameters == {"width": width}
-    for wrong, reason in (
-        ("widht: 9\n", "widht: Extra inputs are not permitted, got 9"),
-        ("width: nine\n", "width: .* got 'nine'; 00_toy declares width: int"),
-        ("- 1\n", "00.yml cannot be read"),
-    ):
-        full.write_text(wrong)
-        with pytest.raises(ValueError, match=reason):
-            plan.plan_runs([path], figures, profile="full")
-
-
-def test_the_fingerprint_follows_cells_and_parameters_not_outputs(toys, figures):
-    path = write_toy(toys, "00_toy", GOOD)
-    first = plan.NotebookRun(path, figures).fingerprint
-    path.write_text(path.read_text().replace('"execution_count": null', '"execution_count": 7'))
-    assert plan.NotebookRun(path, figures).fingerprint == first
-    assert plan.NotebookRun(path, figures, parameters={"width": 3}).fingerprint != first
-    path.write_text(path.read_text().replace("print(width)", "print(width + 1)"))
-    assert plan.NotebookRun(path, figures).fingerprint != first
+    full.write_text("widht: 9\nwidth: nine")
+    reason = "width: .* got 'nine'; widht: Extra .*, got 9; 00_toy declares width: int"
+    with pytest.raises(ValueError, match=reason):
+        plan.plan_runs([path], figures, profile="full")
 
 
 @pytest.mark.parametrize(
@@ -122,20 +110,16 @@ def test_the_fingerprint_follows_cells_and_parameters_not_outputs(toys, figures)
         ("{'a': [1.5]}", "dict[str, list[float]]", True),
         ("x", "str", True),
         ("[" * 5000, "int", False),
-        ("9" * 5000, "int", False),
-        ("1e999", "float", False),
     ],
 )
 def test_a_value_fits_its_annotation_or_is_refused_in_a_short_line(text, annotation, right):
-    given, kinds = {"size": plan.parse_value(text, annotation)}, {"size": annotation}
-    if right:
-        plan.check_parameters(given, kinds, Path("00_toy.ipynb"))
-        return
-    with pytest.raises(
-        ValueError, match=rf"size.*Input .*declares size: {re.escape(annotation)}"
-    ) as refused:
-        plan.check_parameters(given, kinds, Path("00_toy.ipynb"))
-    assert len(str(refused.value)) < 250 and "\n" not in str(refused.value)
+    size = {"size": plan.parse_value(text, annotation)}
+    try:
+        plan.check_parameters(size, {"size": annotation}, Path("00_toy.ipynb"))
+        assert right
+    except ValueError as refused:
+        said = rf"size.*Input .*declares size: {re.escape(annotation)}"
+        assert not right and re.fullmatch(said, str(refused)) and len(str(refused)) < 250
 
 
 def keep(run: plan.NotebookRun, state: str) -> None:
@@ -147,8 +131,10 @@ def keep(run: plan.NotebookRun, state: str) -> None:
 
 
 def test_what_is_unchanged_is_skipped_and_what_is_not_says_why(toys, figures, capsys):
-    run = plan.NotebookRun(write_toy(toys, "00_toy", GOOD), figures)
+    path = write_toy(toys, "00_toy", GOOD)
+    run = plan.NotebookRun(path, figures)
     keep(run, "finished")
+    path.write_text(path.read_text().replace('"execution_count": null', '"execution_count": 7'))
     for more, said in (
         ([], "unchanged since its last run"),
         (["--fresh"], "runs, asked to run again"),
@@ -158,6 +144,8 @@ def test_what_is_unchanged_is_skipped_and_what_is_not_says_why(toys, figures, ca
         assert capsys.readouterr().out == f"00_toy: {said}\n"
     (figures / "00_toy.csv").write_text("3")
     assert run.why() == "not as the last run left it: 00_toy.csv"
+    path.write_text(path.read_text().replace("print(width)", "print(width + 1)"))
+    assert plan.NotebookRun(path, figures).why() == "changed since its last run: cells"
     for state, reason in ("failed", "failed"), ("running", "was interrupted"):
         keep(run, state)
         assert run.why() == f"its last run {reason}"
@@ -204,3 +192,23 @@ def test_an_interrupt_stops_the_rest_and_keeps_what_is_finished(toys, figures, c
     said = capsys.readouterr().err
     assert "the same command goes on from here" in said and "error: 00_toy failed" in said
     assert (figures / "index.html").exists() and "02_toy" not in said
+
+
+@pytest.mark.parametrize("path", sorted(NOTEBOOKS.glob("*.ipynb")), ids=lambda path: path.stem)
+def test_the_text_is_the_same_notebook_and_shorter(path):
+    stored = json.loads(path.read_text(encoding="utf-8"))
+    told = notebook.format_notebook(copy.deepcopy(stored))
+    assert json.loads(told) == stored
+    nbformat.validate(nbformat.reads(told, as_version=4))
+    assert len(told) < 0.9 * len(json.dumps(stored, indent=1, ensure_ascii=False))
+
+
+def test_outputs_with_quotes_stay_and_views_of_widgets_do_not():
+    nasty = {"application/vnd.plotly.v1+json": {"x": '"}\\1\\g<0>'}, "text/plain": ["\\1 é"]}
+    table, view = {"text/html": ['<td class="a">\\1</td>\n', "é"]}, {notebook.WIDGET: {}}
+    outputs = [{"data": one, "metadata": {}} for one in (nasty, view | {"text/plain": "H"}, table)]
+    cell = {"cell_type": "code", "metadata": {"papermill": {}, "tags": []}, "outputs": outputs}
+    (made,) = notebook.without_run({"cells": [cell], "metadata": {"widgets": {}}})["cells"]
+    assert [one["data"] for one in made["outputs"]] == [nasty, table] and made["metadata"] == {}
+    told = notebook.format_notebook(copy.deepcopy({"cells": [made]}))
+    assert json.loads(told) == {"cells": [made]}

@@ -1,9 +1,6 @@
-"""Faults that meet `specdec reproduce`: two runs at once, strange names, a full disk, a clock."""
+"""Faults that meet `specdec reproduce`: two runs at once, a full disk, a clock."""
 
 import os
-import signal
-import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -11,8 +8,8 @@ from toys import GOOD, write_toy
 
 from specdec_lib.core.files import write_together
 from specdec_lib.core.locking import only_process
-from specdec_lib.suite.gallery.manifest import Manifest, read_manifest
-from specdec_lib.suite.reproduce import command, plan, running
+from specdec_lib.suite.gallery.building import Manifest, read_manifest
+from specdec_lib.suite.reproduce import command, plan
 from specdec_lib.suite.reproduce.command import main
 
 
@@ -30,23 +27,6 @@ def test_a_second_run_into_one_folder_is_refused_and_told_who_runs(toys, figures
     assert not (figures / "runs" / "lock.owner").exists()
 
 
-def test_braces_in_a_folder_are_no_template(toys, tmp_path, monkeypatch):
-    import papermill
-
-    class Engine:
-        @staticmethod
-        def execute_notebook_with_engine(_: object, nb: object, **__: object) -> object:
-            return nb
-
-    monkeypatch.setattr(papermill.execute, "papermill_engines", Engine)
-    Engine.nb_kernel_name = Engine.nb_language = staticmethod(lambda *_, **__: "python3")
-    monkeypatch.setattr(command, "build", lambda folder, notebooks: folder)
-    write_toy(toys, "00_toy", "1")
-    name = "a{width}b}{{{x}}"
-    assert main(["--out", str(tmp_path / name)], notebooks=toys) == 0
-    assert (tmp_path / name / "runs" / "00_toy.ipynb").is_file()
-
-
 def test_the_figures_of_a_run_are_those_it_wrote_by_any_clock(toys, figures, monkeypatch):
     def write(run: plan.NotebookRun) -> str:
         write_together({figures / "00_new.csv": b"1", figures / "00_again.csv": b"1"})
@@ -57,11 +37,15 @@ def test_the_figures_of_a_run_are_those_it_wrote_by_any_clock(toys, figures, mon
     for name in "00_again.csv", "00_other.csv":
         (figures / name).write_bytes(b"1")
     os.utime(figures / "00_other.csv", (4e9, 4e9))
-    monkeypatch.setattr(running, "_papermill", write)
+    monkeypatch.setattr(command, "_papermill", write)
     run = plan.NotebookRun(write_toy(toys, "00_toy", GOOD), figures)
-    assert running.run_notebook(run) == ""
+    assert command.run_notebook(run) == ""
     assert set(read_manifest(run.manifest).figures) == {"00_new.csv", "00_again.csv"}
     assert run.why() == ""
+
+
+def full(*_: object, **__: object) -> None:
+    raise OSError(28, "No space left on device")
 
 
 def test_a_disk_that_fills_up_leaves_every_file_of_a_figure_as_it_was(tmp_path, monkeypatch):
@@ -79,10 +63,6 @@ def test_a_disk_that_fills_up_leaves_every_file_of_a_figure_as_it_was(tmp_path, 
     assert [path.read_bytes() for path in sorted(tmp_path.iterdir())] == [b"old", b"old"]
 
 
-def full(*_: object, **__: object) -> None:
-    raise OSError(28, "No space left on device")
-
-
 @pytest.mark.parametrize("place", ["papermill.execute_notebook", Manifest])
 def test_a_full_disk_fails_one_notebook_and_leaves_what_was_kept(
     toys, figures, monkeypatch, capsys, place
@@ -94,26 +74,3 @@ def test_a_full_disk_fails_one_notebook_and_leaves_what_was_kept(
     assert main([], notebooks=toys) == 1
     assert "00_toy.ipynb: OSError: [Errno 28] No space left" in capsys.readouterr().err
     assert run.kept.read_text() == "earlier"
-
-
-def sleeping(run: plan.NotebookRun, **_: object) -> str:
-    """Stands for a notebook that takes long."""
-    run.figures.joinpath(f"{run.name}.begun").touch()
-    time.sleep(60)
-    run.figures.joinpath(f"{run.name}.ended").touch()
-
-
-def test_an_interrupt_ends_the_processes_that_run_notebooks(toys, figures, monkeypatch):
-    def interrupt() -> None:
-        while not list(figures.glob("*.begun")):
-            time.sleep(0.1)
-        os.kill(os.getpid(), signal.SIGINT)
-
-    monkeypatch.setattr(command, "run_notebook", sleeping)
-    monkeypatch.setattr(command, "build", lambda folder, notebooks: folder)
-    for name in "00_toy", "01_toy":
-        write_toy(toys, name, GOOD)
-    figures.mkdir()
-    threading.Thread(target=interrupt).start()
-    assert main(["--jobs", "2"], notebooks=toys) == 130
-    assert not list(figures.glob("*.ended"))

@@ -6,11 +6,11 @@ from importlib import import_module
 
 from specdec_lib.core.commandline import OPTIONS, shorten
 
-VERBS = {  # by verb: the module whose function `main` runs it, and what it does
+VERBS = {  # by verb: the module whose function runs it, `main` if none is named, and what it does
     "reproduce": ("suite.reproduce.command", "run the notebooks and make every figure"),
     "gallery": ("suite.gallery.building", "lay the figures out as one page"),
     "compare": ("measure.compare.command", "measure whether speculation pays for two models"),
-    "plan": ("suite.plan.planning", "find the fastest setting for two models, as JSON"),
+    "plan": ("suite.plan", "find the fastest setting for two models, as JSON"),
     "bench": ("measure.race.command", "measure speed against other ways to generate"),
     "ties": ("measure.show_ties", "show where greedy texts part, and whether by rounding"),
     "hf": ("suite.hf.flags", "translate an exported setting into other engines' flags"),
@@ -18,9 +18,8 @@ VERBS = {  # by verb: the module whose function `main` runs it, and what it does
     "distil write": ("suite.distil.writing", "let the target write text to learn from"),
     "distil teach": ("suite.distil.lessons", "store the target's distributions over that text"),
     "distil train": ("suite.distil.training", "train a draft on them"),
-    "distil ngrams": ("suite.distil.sampling", "count n-grams on samples of a draft"),
-    "distil prompts": ("suite.distil.prompting", "make the prompt sets"),
-    "distil matches": ("suite.distil.matching", "measure the match tables of the ladder"),
+    "distil ngrams": ("suite.distil.ngrams", "count n-grams on samples of a draft"),
+    "distil matches": ("suite.distil.finishing:measure_matches", "measure the match tables"),
     "distil finish": ("suite.distil.finishing", "put the drafts into data/ladder, or export them"),
     "measure texts": ("measure.texts", "let the target write the texts to count along"),
     "measure acceptance": ("measure.acceptance.command", "theory against measurement"),
@@ -29,7 +28,7 @@ VERBS = {  # by verb: the module whose function `main` runs it, and what it does
     "measure editions": ("measure.editions", "the int8 edition beside the exact one"),
     "measure staged": ("measure.sweep.measuring", "the sweep behind notebook 03"),
     "measure latency": ("measure.latency.measuring", "seconds per pass, round and setting"),
-    "measure growth": ("suite.distil.growth", "n-gram quality by number of samples"),
+    "measure growth": ("suite.distil.ngrams:measure_growth", "n-gram quality by number of samples"),
     "measure cascades": ("measure.cascades.tables", "the tables of notebook 04"),
     "measure walltime": ("measure.cascades.walltime", "cascades by the clock"),
     "measure regret": ("measure.regret", "what a plan loses against the best setting"),
@@ -51,8 +50,9 @@ def main(arguments: list[str] | None = None) -> None:
     if verb is None:
         return _show_verbs(given)
     try:
-        module = import_module(f"specdec_lib.{VERBS[verb][0]}")
-        sys.exit(module.main(given[len(verb.split()) :]))
+        module, _, function = VERBS[verb][0].partition(":")
+        run = getattr(import_module(f"specdec_lib.{module}"), function or "main")
+        sys.exit(run(given[len(verb.split()) :]))
     except (ValueError, OSError) as error:
         print(f"specdec {verb}: {_one_line(error)}", file=sys.stderr)
         sys.exit(REFUSED)
@@ -61,12 +61,8 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _one_line(error: Exception) -> str:
-    """An error's message in one line that is not too long, with the flag in the place of a keyword
-    that it begins with.
-    """
-    named = isinstance(error, OSError) and error.strerror and error.filename
-    message = f"{error.filename}: {error.strerror}" if named else str(error)
-    line = shorten("; ".join(filter(None, map(str.strip, message.splitlines()))), LONGEST)
+    """An error's message in one short line; a keyword that it begins with becomes the flag."""
+    line = shorten("; ".join(filter(None, map(str.strip, str(error).splitlines()))), LONGEST)
     return KEYWORD.sub(lambda name: f"--{name[0].replace('_', '-')}", line)
 
 

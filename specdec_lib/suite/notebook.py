@@ -1,14 +1,22 @@
-"""Reads a notebook's title, question, run time and parameters; runs nothing."""
+"""Reads a notebook's title, question, run time and parameters, and stores outputs in it, without a
+trace of the run that made them; runs nothing.
+"""
 
 import json
 import re
+import uuid
 from pathlib import Path
+
+from specdec_lib.core.files import write_whole
 
 INTRODUCTION = {
     "title": r"^# (.+)$",
     "question": r"^\*\*(.+)\*\*$",
     "run_time": r"(\b(?:About|Half|A few|An?) [^.]*\b(?:second|minute|hour)s?\b[^.]*\.)",
 }
+WIDGET = "application/vnd.jupyter.widget-view+json"
+KERNELSPEC = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
+ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 
 
 def read_cells(notebook: Path) -> list[tuple[str, str]]:
@@ -27,12 +35,7 @@ def read_parameters(notebook: Path) -> dict[str, dict[str, str]]:
     import papermill  # late: it takes seconds
 
     read_cells(notebook)  # raises where it is none
-    return papermill.inspect_notebook(as_template(notebook))
-
-
-def as_template(path: Path) -> str:
-    """A path for papermill, which replaces what stands in single braces."""
-    return str(path).replace("{", "{{").replace("}", "}}")
+    return papermill.inspect_notebook(str(notebook))
 
 
 def read_introduction(notebook: Path) -> dict[str, str]:
@@ -40,3 +43,47 @@ def read_introduction(notebook: Path) -> dict[str, str]:
     text = next((text for kind, text in read_cells(notebook) if kind == "markdown"), "")
     found = {name: re.search(one, text, re.MULTILINE) for name, one in INTRODUCTION.items()}
     return {name: one[1] if one else "" for name, one in found.items()}
+
+
+def store_outputs(executed: Path, notebook: Path) -> None:
+    """Replace `notebook` by the `executed` one without traces of its run, whole or not at all."""
+    content = format_notebook(without_run(json.loads(executed.read_text(encoding="utf-8"))))
+    write_whole(notebook, content.encode())
+
+
+def format_notebook(notebook: dict) -> str:
+    """A notebook, which is used up, as text: a line per line of source, as Jupyter writes it, but
+    one line for each figure and each table, whose every number would otherwise take one.
+    """
+    filling = {}
+    outputs = (output for cell in notebook["cells"] for output in cell.get("outputs", ()))
+    for data in (output.get("data", {}) for output in outputs):
+        for kind in (kind for kind in data if kind == "text/html" or isinstance(data[kind], dict)):
+            hole = uuid.uuid4().hex  # filled in below
+            filling[f'"{hole}"'] = json.dumps(data[kind], ensure_ascii=False, separators=(",", ":"))
+            data[kind] = hole
+    text = json.dumps(notebook, indent=1, ensure_ascii=False) + "\n"
+    for hole, content in filling.items():
+        text = text.replace(hole, content)
+    return text
+
+
+def without_run(notebook: dict) -> dict:
+    """The same notebook's JSON without metadata, timings and versions of its run, addresses of
+    objects, and views of widgets that are gone; their images stay.
+    """
+    notebook["metadata"] = {"kernelspec": KERNELSPEC, "language_info": {"name": "python"}}
+    for cell in notebook["cells"]:
+        tags = cell["metadata"].get("tags")
+        cell["metadata"] = {"tags": tags} if tags else {}
+        for output in cell.get("outputs", ()):
+            data = output.get("data", {})
+            if data.pop(WIDGET, None) is not None and "image/png" not in data:
+                data.clear()
+            output.get("metadata", {}).clear()
+            if text := data.get("text/plain"):
+                lines = [text] if isinstance(text, str) else text
+                data["text/plain"] = [ADDRESS.sub("", line) for line in lines]
+        if cell["cell_type"] == "code":
+            cell["outputs"] = [one for one in cell["outputs"] if one.get("data", True)]
+    return notebook

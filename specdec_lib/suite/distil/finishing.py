@@ -1,30 +1,54 @@
 """`specdec distil finish`: puts trained drafts and their n-gram table into the ladder's folder.
-
 `--export DIR` writes the drafts of the ladder as ordinary model folders instead.
+
+`specdec distil matches`: measures the match tables, how often a guess is what the other model
+takes, by its rank and gap, at every position of the target's own text, along which rounds accept.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
+from torch import Tensor
+from tqdm.auto import tqdm
 
-import specdec_lib.workload
+from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.commandline import Parser
+from specdec_lib.core.context import Context
 from specdec_lib.core.files import DATA, cache_folder, file_digest, write_together, write_whole
+from specdec_lib.core.tree import leading
+from specdec_lib.core.verify import reject
+from specdec_lib.drafts.ngram import NgramDraft
+from specdec_lib.drafts.trees.growing import TreeDraft
+from specdec_lib.measure.replay.recording import chain_of
+from specdec_lib.measure.texts import every_domain, write_texts
 from specdec_lib.models.students import read_about
+from specdec_lib.models.table import TableModel
+from specdec_lib.suite.distil import ngrams
 from specdec_lib.suite.distil.lessons import read_head
-from specdec_lib.suite.distil.sampling import ORDER, TEMPERATURE
 from specdec_lib.suite.setup import NAME, load_target
+from specdec_lib.theory import monotone
+from specdec_lib.workload import MATCH, Ladder, Prompt, load_ladder, seeds
 
 LADDER = DATA / "ladder"
 DRAFTS = ("middle", "draft")
 CARD = "card.json"
 
+SAMPLERS = (Sampler(0.7), Sampler(1.0), Sampler(1.0, top_k=50))
+EDGES = (0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)
+RANKS, LENGTH = 8, 128  # guesses that are looked at, and tokens of each text
+PRIOR = 20  # positions at the rank's own rate that are added to each bin: a rare one says little
+PAIRS = [(one, "target") for one in ("middle", "draft", "n-gram")]
+PAIRS += [("draft", "middle"), ("n-gram", "draft")]
+DRAWN = ("iid", "distinct")  # siblings whose rates are measured for the draft and the target
+KINDS = [(*pair, "ranked") for pair in PAIRS] + [("draft", "target", one) for one in DRAWN]
+Guesses = tuple[Sequence[int], Sequence[float], int]  # tokens or ranks, gaps, and what was taken
+
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Put the drafts into the ladder, or export them."""
-    parser = Parser("distil finish", __doc__.partition(": ")[2])
+    parser = Parser("distil finish", "put the drafts into data/ladder, or export them")
     parser.add_argument("--export", type=Path, help="write ordinary model folders here instead")
     parser.add_common("--out", LADDER)
     given, cache = parser.parse_args(arguments), cache_folder()
@@ -35,9 +59,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def finish(drafts: Path, head: Sequence[int], folder: Path) -> None:
-    """Write the ladder's files, and a card that lists them; match tables are measured anew.
-
-    Raises ValueError, before anything is written, if a draft or the n-gram table is missing.
+    """Write the ladder's files but for match tables, and a card that lists them. Raises ValueError,
+    before anything is written, if a draft or the n-gram table is missing.
     """
     contents = {folder / "head.json": json.dumps(list(head)).encode()}
     for name in (*(f"{one}.safetensors" for one in DRAFTS), "katz.npz"):
@@ -51,10 +74,10 @@ def finish(drafts: Path, head: Sequence[int], folder: Path) -> None:
         about = read_about(drafts / f"{name}.safetensors")
         abouts[name] = about | {"parameters": len(about["layers"]) * size}
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "match.json").unlink(missing_ok=True)
+    (folder / MATCH).unlink(missing_ok=True)
     write_together(contents)
-    samples = [np.load(one, mmap_mode="r").size for one in drafts.glob("*-samples-*.npy")]
-    katz = {"order": ORDER, "temperature": TEMPERATURE, "sampled_tokens": sum(samples)}
+    samples = sum(np.load(one, mmap_mode="r").size for one in drafts.glob("*-samples-*.npy"))
+    katz = {"order": ngrams.ORDER, "temperature": ngrams.TEMPERATURE, "sampled_tokens": samples}
     write_card({"target": NAME, "models": abouts, "katz": katz}, folder)
 
 
@@ -68,13 +91,89 @@ def write_card(card: dict, folder: Path) -> None:
 
 
 def export(folder: Path) -> None:
-    """Write the ladder's drafts as whole models in hub format, with the target's tokenizer.
-
-    Their head is the target's whole one: a cut head is not part of the format.
+    """Write the ladder's drafts as whole models in hub format, with the target's tokenizer and its
+    whole head: a cut head is not part of the format.
     """
-    ladder = specdec_lib.workload.load_ladder(device="cpu")
+    ladder = load_ladder(device="cpu")
     for model in (ladder.middle, ladder.draft):
         network = model.model
         network.set_output_embeddings(ladder.target.model.get_output_embeddings())
         network.save_pretrained(folder / model.name)
         ladder.tokenizer.save_pretrained(folder / model.name)
+
+
+def measure_matches(arguments: Sequence[str] | None = None) -> None:
+    """Run `specdec distil matches`: write match.json and list it in the card."""
+    parser = Parser("distil matches", "measure how often a guess is right, by its rank and gap")
+    parser.add_common("--limit", None, "development prompts of each domain (default: all)")
+    parser.add_common("--out", LADDER)
+    given = parser.parse_args(arguments)
+    ladder = load_ladder(folder=given.out, device="cpu")
+    tables = match_tables(ladder, every_domain("development", given.limit))
+    lines = ",\n".join(json.dumps(table) for table in tables)
+    write_whole(given.out / MATCH, f"[\n{lines}\n]\n".encode())
+    write_card(dict(ladder.card), given.out)
+
+
+def match_tables(ladder: Ladder, prompts: Sequence[Prompt]) -> list[dict]:
+    """A match table per pair of models and sampler, as match.json holds them."""
+    tables = []
+    for sampler in SAMPLERS:
+        seen, taken = np.zeros((2, len(KINDS), RANKS, len(EDGES) + 1))
+        written = write_texts(ladder, prompts, sampler, max_new_tokens=LENGTH)
+        found = [*zip(prompts, seeds(prompts, 0), written, strict=True)]
+        for prompt, seed, text in tqdm(found, f"match tables, T = {sampler.temperature:g}"):
+            for looked in _look(ladder, ladder.encode(prompt), text, Chance(seed, sampler)):
+                for kind, (tokens, gaps, right) in enumerate(looked):
+                    at = kind, range(len(tokens)), np.searchsorted(EDGES, gaps, side="right")
+                    seen[at] += 1
+                    taken[at] += np.array(tokens) == right
+        how = {"temperature": sampler.temperature, "top_k": sampler.top_k}
+        how["contexts"] = sum(map(len, written))
+        for kind, sums in zip(KINDS, zip(seen, taken, strict=True), strict=True):
+            head = dict(zip(("guesser", "obeyed", "siblings"), kind, strict=True))
+            tables.append(head | how | _rates(*sums, how["contexts"], kind[2] == "ranked"))
+    return tables
+
+
+def _look(
+    ladder: Ladder, given: tuple[int, ...], written: tuple[int, ...], chance: Chance
+) -> Iterator[list[Guesses]]:
+    """What is guessed and taken at every position of one text of the target, per kind."""
+    text, context = given + written, Context.of(given)
+    logits = {
+        model.name: model.score(context, chain_of(context, written[:-1])).float()
+        for model in (ladder.target, ladder.middle, ladder.draft)
+    }
+    table = NgramDraft(ladder.katz, widths=(1,), counted_at=ladder.card["katz"]["temperature"])
+    for position in range(len(given), len(text)):
+        rows = {name: found[position - len(given)] for name, found in logits.items()}
+        guessed = {
+            name: leading(*chance.rank(rows[name], position, RANKS), RANKS) for name in DRAFTS
+        }
+        taken = {name: tokens[0] for name, (tokens, _) in guessed.items()}
+        taken["target"] = text[position]
+        window = text[:position][-ladder.katz.order :]
+        guessed["n-gram"] = table.rank(window, RANKS, chance, position)
+        ranked = [(*guessed[guesser], taken[obeyed]) for guesser, obeyed in PAIRS]
+        yield ranked + [_drawn(text[:position], rows, siblings, chance) for siblings in DRAWN]
+
+
+def _drawn(
+    text: tuple[int, ...], rows: dict[str, Tensor], siblings: str, chance: Chance
+) -> Guesses:
+    """The ranks of drawn siblings, and the one that `reject` accepts, -1 for none."""
+    model = TableModel(lambda tokens: rows["draft"], len(rows["draft"]))
+    tree = TreeDraft(model, widths=(RANKS,), siblings=siblings).propose(Context.of(text), chance)
+    path = reject(tree, rows["target"].expand(len(tree), -1), chance).path
+    return range(tree.guesses), [0.0] * tree.guesses, path[0] - 1 if path else -1
+
+
+def _rates(seen: np.ndarray, taken: np.ndarray, contexts: int, binned: bool) -> dict:
+    """The rates: per rank over all positions, and per bin drawn a little towards them."""
+    (rates,) = monotone([taken.sum(1) / contexts])
+    found = {"rates": [round(rate, 4) for rate in rates], "edges": [], "binned": []}
+    if binned:
+        drawn = (taken + PRIOR * np.array(rates)[:, None]) / (seen + PRIOR)
+        found |= {"edges": list(EDGES), "binned": drawn.T.round(4).tolist()}
+    return found

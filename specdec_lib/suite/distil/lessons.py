@@ -6,7 +6,6 @@ likeliest tokens are kept; the rest of the probability is one more outcome. A fi
 covers LESSONS_PER_FILE conversations, so an interrupted run goes on where it stopped.
 """
 
-import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -23,8 +22,9 @@ from transformers import LlamaForCausalLM
 
 from specdec_lib.core.commandline import Parser
 from specdec_lib.core.files import cache_folder, tensor_file, write_whole
+from specdec_lib.measure.sweep.identity import short_digest
 from specdec_lib.models.batched import fastest_dtype
-from specdec_lib.suite.distil.text import Conversation, add_text, read_text
+from specdec_lib.suite.distil.writing import Conversation, add_text, read_text
 from specdec_lib.suite.setup import load_target
 
 HEAD_TOKENS = 8192  # ids that a draft proposes
@@ -34,15 +34,11 @@ LESSONS_PER_FILE = 512
 
 
 class Lesson(NamedTuple):
-    """A conversation with the target's distribution before each token of its answer.
-
-    places       the likeliest tokens, as places in the head
-    log_probs    theirs, among the tokens of the head
-    """
+    """A conversation with the target's distribution before each token of its answer."""
 
     conversation: Conversation
-    places: Int[Tensor, "answer top"]
-    log_probs: Float[Tensor, "answer top"]
+    places: Int[Tensor, "answer top"]  # the likeliest tokens, as places in the head
+    log_probs: Float[Tensor, "answer top"]  # theirs, among the tokens of the head
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -60,10 +56,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def read_head(folder: Path) -> list[int]:
     """The token ids that lessons are about.  Raises ValueError if the folder has no lessons."""
-    file = folder / HEAD
-    if not file.is_file():
+    if not (folder / HEAD).is_file():
         raise ValueError(f"there are no lessons in {folder}; `specdec distil teach` makes them")
-    return json.loads(file.read_text(encoding="utf-8"))
+    return json.loads((folder / HEAD).read_text(encoding="utf-8"))
 
 
 def frequent_tokens(conversations: Iterable[Conversation], size: int, stop: int) -> list[int]:
@@ -73,6 +68,7 @@ def frequent_tokens(conversations: Iterable[Conversation], size: int, stop: int)
     return sorted(ranked[:size])
 
 
+@torch.inference_mode()
 def teach(
     target: LlamaForCausalLM,
     conversations: Sequence[Conversation],
@@ -83,8 +79,14 @@ def teach(
     body = target.model.to(fastest_dtype()).eval()
     rows = target.lm_head.weight.detach()[list(head)].to(body.dtype)
     for path, group in tqdm([*_files(conversations, head, folder)], "lessons"):
-        if not path.is_file():
-            write_whole(path, save(_columns(body, rows, group)))
+        if path.is_file():
+            continue
+        hidden = (before_answers(body, [one])[0] for one in group)  # one by one: nothing is padded
+        logits = ((before @ rows.T).float() for before in hidden)
+        best = [row.log_softmax(dim=-1).topk(min(TOP, len(rows))) for row in logits]
+        log_probs, places = map(torch.cat, zip(*best, strict=True))
+        columns = {"places": places.to(torch.int32).to(torch.uint16), "log_probs": log_probs.half()}
+        write_whole(path, save(columns))
 
 
 def read_lessons(
@@ -94,9 +96,7 @@ def read_lessons(
     found = []
     for path, group in _files(conversations, head, folder):
         if not path.is_file():
-            raise ValueError(
-                f"no lessons of this text and head: `specdec distil teach` makes {path}"
-            )
+            raise ValueError(f"no lessons of this text and head; `distil teach` makes {path}")
         sizes = [one.answer_tokens for one in group]
         with tensor_file(path) as file:
             columns = (file.get_tensor(name).split(sizes) for name in ("places", "log_probs"))
@@ -113,26 +113,11 @@ def before_answers(
     return [hidden[one.start - 1 : len(one.ids) - 1] for hidden, one in pairs]
 
 
-@torch.inference_mode()
-def _columns(
-    body: torch.nn.Module, rows: Tensor, group: Sequence[Conversation]
-) -> dict[str, Tensor]:
-    """The places and logarithms of a group's lessons; one after the other, nothing is padded."""
-    hidden = (before_answers(body, [one])[0] for one in group)
-    logits = ((before @ rows.T).float() for before in hidden)
-    best = [row.log_softmax(dim=-1).topk(min(TOP, len(rows))) for row in logits]
-    log_probs, places = map(torch.cat, zip(*best, strict=True))
-    return {"places": places.to(torch.int32).to(torch.uint16), "log_probs": log_probs.half()}
-
-
 def _files(
     conversations: Sequence[Conversation], head: Sequence[int], folder: Path
 ) -> Iterator[tuple[Path, Sequence[Conversation]]]:
-    """The path of each file of lessons, named by a digest of what it follows from, and its
-    conversations.
-    """
+    """The conversations of each file of lessons, whose name is a digest of what it follows from."""
     for first in range(0, len(conversations), LESSONS_PER_FILE):
         group = conversations[first : first + LESSONS_PER_FILE]
         shown = repr((TOP, list(head), [(list(one.ids), one.start) for one in group]))
-        digest = hashlib.sha256(shown.encode()).hexdigest()
-        yield folder / f"{digest[:16]}.safetensors", group
+        yield folder / f"{short_digest(shown)}.safetensors", group

@@ -1,50 +1,37 @@
-"""`specdec distil train`: a draft of some of the target's layers learns the target's distributions.
-
-An interrupted run goes on where it stopped.
-"""
+"""`specdec distil train`: a draft of some target layers learns the target's distributions."""
 
 import math
-import time
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
 import pandas as pd
 import torch
 from jaxtyping import Float, Int
-from safetensors.torch import save
 from torch import Tensor
 from torch.nn.functional import kl_div
 from tqdm.auto import tqdm
 from transformers import LlamaForCausalLM
 
 from specdec_lib.core.commandline import Parser
-from specdec_lib.core.files import cache_folder, tensor_file, write_whole
+from specdec_lib.core.files import cache_folder
 from specdec_lib.models.batched import fastest_dtype
 from specdec_lib.models.students import build_student, own_weights, save_student
 from specdec_lib.suite.distil.lessons import Lesson, before_answers, read_head, read_lessons
-from specdec_lib.suite.distil.text import add_text, read_text
+from specdec_lib.suite.distil.writing import add_text, read_text
 from specdec_lib.suite.setup import load_target
 
 BATCH_TOKENS = 1024  # of a step, requests and padding included
 WARM_UP = 0.02  # share of the steps
-CHECKPOINT_SECONDS = 120
 HELD_OUT = 50  # every 50th conversation is judged on, and not learnt from
-STATE = ("step", "exp_avg", "exp_avg_sq")  # of AdamW, per weight
 
 
 class TrainingPlan(NamedTuple):
-    """How a student is trained.
+    """How a student is trained."""
 
-    layers           the target's that it begins as
-    answer_tokens    how many are seen in all; lessons are repeated in another order
-    rate             AdamW's, after a warm-up; it falls to a tenth along a cosine
-    """
-
-    layers: Sequence[int]
-    answer_tokens: int
-    rate: float
+    layers: Sequence[int]  # the target's that it begins as
+    answer_tokens: int  # how many are seen in all; lessons are repeated in another order
+    rate: float  # AdamW's, after a warm-up; it falls to a tenth along a cosine
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -64,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     plan = TrainingPlan(layers, given.answer_tokens, given.rate)
     student = build_student(load_target(), layers)
     folder.mkdir(parents=True, exist_ok=True)
-    train_student(student, learnt, head, plan, folder / f"{given.name}.checkpoint")
+    train_student(student, learnt, head, plan)
     save_student(student, folder / f"{given.name}.safetensors", plan._asdict())
     print(judge(student, found[::HELD_OUT], head).round(3).to_string())
 
@@ -99,85 +86,47 @@ def mean_divergence(
 
 
 def train_student(
-    student: LlamaForCausalLM,
-    lessons: Sequence[Lesson],
-    head: Sequence[int],
-    plan: TrainingPlan,
-    checkpoint: Path,
+    student: LlamaForCausalLM, lessons: Sequence[Lesson], head: Sequence[int], plan: TrainingPlan
 ) -> None:
-    """Train a student in place; goes on from `checkpoint` if it is there.
-
-    Raises ValueError if the checkpoint is of another plan, head or number of lessons.
-    """
+    """Train a student in place."""
     weights = list(own_weights(student).values())
     rows = student.lm_head.weight.detach()[list(head)].to(fastest_dtype())
     optimizer = torch.optim.AdamW(weights)
     steps = list(schedule(lessons, plan.answer_tokens))
-    of = f"{plan}, {len(lessons)} lessons over {len(head)} tokens"
-    start, saved = _restore(checkpoint, student, optimizer, of), time.monotonic()
     student.train()
-    bar = tqdm(range(start, len(steps)), checkpoint.stem, len(steps), initial=start, mininterval=5)
-    for step in bar:
-        done = step / len(steps)
+    bar = tqdm(steps, "steps", mininterval=5)
+    for number, step in enumerate(bar):
+        done = number / len(steps)
         share = min(1.0, (done + 1e-3) / WARM_UP) * (0.55 + 0.45 * math.cos(math.pi * done))
         optimizer.param_groups[0]["lr"] = plan.rate * share
-        loss = mean_divergence(student, [lessons[number] for number in steps[step]], rows)
+        loss = mean_divergence(student, step, rows)
         optimizer.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(weights, 1.0)
         optimizer.step()
         bar.set_postfix(loss=f"{loss:.3f}", refresh=False)
-        if step == len(steps) - 1 or time.monotonic() - saved > CHECKPOINT_SECONDS:
-            _store(checkpoint, student, optimizer, of, step + 1)
-            saved = time.monotonic()
     student.eval()
 
 
-def schedule(lessons: Sequence[Lesson], answer_tokens: int) -> Iterator[list[int]]:
-    """The numbers of the lessons of each step, until so many answer tokens are seen.
+def schedule(lessons: Sequence[Lesson], answer_tokens: int) -> Iterator[list[Lesson]]:
+    """The lessons of each step, until so many answer tokens are seen.
 
     A step has lessons of similar length; each time round, all are seen once in another order.
     """
     random, seen = Random(0), 0
-    lengths = [len(lesson.conversation.ids) for lesson in lessons]
     while True:
-        near = [(length + random.random() * 32, at) for at, length in enumerate(lengths)]
-        steps: list[list[int]] = [[]]
-        for length, number in sorted(near):
+        lengths = [len(one.conversation.ids) + random.random() * 32 for one in lessons]
+        steps: list[list[Lesson]] = [[]]
+        for length, number in sorted(zip(lengths, range(len(lessons)), strict=True)):
             if (len(steps[-1]) + 1) * length > BATCH_TOKENS and steps[-1]:
                 steps.append([])
-            steps[-1].append(number)
+            steps[-1].append(lessons[number])
         random.shuffle(steps)
         for step in steps:
             yield step
-            seen += sum(len(lessons[number].places) for number in step)
+            seen += sum(len(one.places) for one in step)
             if seen >= answer_tokens:
                 return
-
-
-def _store(
-    path: Path, student: LlamaForCausalLM, optimizer: torch.optim.AdamW, of: str, steps: int
-) -> None:
-    """Write weights and optimiser state whole, and which training they are of."""
-    content = {}
-    for name, weights in own_weights(student).items():
-        content[name] = weights.detach()
-        content |= {f"{name}/{part}": optimizer.state[weights][part] for part in STATE}
-    write_whole(path, save(content, {"of": of, "steps": str(steps)}))
-
-
-def _restore(path: Path, student: LlamaForCausalLM, optimizer: torch.optim.AdamW, of: str) -> int:
-    """Read a checkpoint into student and optimiser; how many steps were done, 0 without one."""
-    if not path.is_file():
-        return 0
-    with tensor_file(path) as file:
-        about = file.metadata()
-        if about.get("of") != of:
-            raise ValueError(f"{path} is of another training: {about.get('of')}; delete it")
-        for name, weights in own_weights(student).items():
-            weights.data.copy_(file.get_tensor(name))
-            optimizer.state[weights] = {part: file.get_tensor(f"{name}/{part}") for part in STATE}
-    return int(about["steps"])
 
 
 @torch.inference_mode()
@@ -185,16 +134,15 @@ def judge(
     student: LlamaForCausalLM, lessons: Sequence[Lesson], head: Sequence[int]
 ) -> pd.DataFrame:
     """Shares of answer tokens whose likeliest token within the head is the student's likeliest
-    (`first`) or among its four (`best_4`): a row per domain and way of writing, and one of all.
+    (`first`) or among its four (`best_4`), by domain and way of writing, and of all domains.
     """
-    rows = student.lm_head.weight.detach()[list(head)]
-    found = []
+    rows, found = student.lm_head.weight.detach()[list(head)], []
     for lesson in lessons:
         (hidden,) = before_answers(student.model, [lesson.conversation])
         right = (hidden @ rows.T).topk(4).indices == lesson.places[:, :1].int()
+        own = pd.DataFrame({"first": right[:, 0], "best_4": right.any(dim=1)})
         way = "greedy" if lesson.conversation.greedy else "T = 1"
-        counts = len(right), int(right[:, 0].sum()), int(right.sum())
-        found.append((lesson.conversation.domain, way, *counts))
-    table = pd.DataFrame(found, columns=["domain", "way", "tokens", "first", "best_4"])
-    sums = pd.concat([table, table.assign(domain="all")]).groupby(["domain", "way"]).sum()
-    return sums.assign(first=sums["first"] / sums.tokens, best_4=sums.best_4 / sums.tokens)
+        found.append(own.assign(domain=lesson.conversation.domain, way=way, tokens=1))
+    table = pd.concat(found)
+    both = pd.concat([table, table.assign(domain="all")]).groupby(["domain", "way"])
+    return both.agg({"tokens": "sum", "first": "mean", "best_4": "mean"})

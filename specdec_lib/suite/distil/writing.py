@@ -1,36 +1,36 @@
 """`specdec distil write`: lets the target write text to learn from, as shards of token ids.
 
 It completes a user turn, then answers it (Xu et al. 2024, "Magpie", give the empty turn; the
-openings here add code, summaries and word problems, which an empty turn rarely has). Requests are
-drawn at temperature 1; half of the answers are greedy, half are drawn at temperature 1. An
-interrupted run goes on where it stopped.
+openings here add code, summaries and word problems, which an empty turn rarely has). Requests and
+half of the answers are drawn at temperature 1, the others greedy. An interrupted run goes on.
+
+A shard is one safetensors file: 16-bit `ids` of all its conversations one after the other, `ends`
+(where each stops), `starts` (where its answer begins, counted from its own first token), `greedy`,
+`done` (it ended by itself) and `domain` (an index into DOMAINS).
 """
 
-from collections.abc import Generator, Iterator, Sequence
-from itertools import count
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from itertools import accumulate, count, pairwise
 from pathlib import Path
 from random import Random
+from typing import NamedTuple
 
 import torch
+from safetensors.torch import save
 from tqdm import tqdm
 from transformers import LlamaForCausalLM, PreTrainedTokenizerFast
 
 from specdec_lib.core.commandline import Parser
+from specdec_lib.core.files import DATA, tensor_file, write_whole
 from specdec_lib.core.locking import only_process
 from specdec_lib.measure.texts import every_domain
 from specdec_lib.models.batched import BatchedPasses, draw
 from specdec_lib.models.tokenizers import load_tokenizer
-from specdec_lib.suite.distil.text import (
-    TEXT,
-    Conversation,
-    answer_tokens,
-    list_shards,
-    read_text,
-    stored,
-)
 from specdec_lib.suite.setup import load_target, prepare_target
 from specdec_lib.workload import DOMAINS
 
+TEXT = DATA / "text"
+SHARD_ANSWER_TOKENS = 500_000
 OPENINGS = {
     "chat": (
         "", "", "", "", "", "",  # the empty turn: three in ten chat requests
@@ -55,59 +55,110 @@ OPENINGS = {
     ),
 }  # fmt: skip
 REQUEST_TOKENS = {"chat": 70, "code": 100, "summary": 160, "math": 90}  # that the target may add
+ANSWER_TOKENS = 300  # at most
+SEQUENCES = 128  # conversations at a time
+
+
+class Conversation(NamedTuple):
+    """A request and its answer as token ids, chat template included."""
+
+    ids: tuple[int, ...]
+    start: int  # where the answer begins
+    greedy: bool  # whether the answer was greedy, else drawn at temperature 1
+    done: bool  # whether it ended by itself
+    domain: str
+
+    @property
+    def answer_tokens(self) -> int:
+        """The length of the answer."""
+        return len(self.ids) - self.start
+
+
+def add_text(parser: Parser) -> None:
+    """Add the option that names the folder of shards."""
+    parser.add_argument("--text", type=Path, default=TEXT, help="the folder of shards")
+
+
+def list_shards(folder: Path) -> list[Path]:
+    """The paths of a folder's shards in order."""
+    return sorted(folder.glob("*.safetensors"))
+
+
+def read_text(folder: Path) -> list[Conversation]:
+    """All conversations of a folder's shards.  Raises ValueError if there is no shard."""
+    shards = list_shards(folder)
+    if not shards:
+        raise ValueError(f"there is no shard NNN.safetensors in {folder}")
+    return [one for shard in shards for one in read_shard(shard)]
+
+
+def stored(folder: Path, conversations: Iterable[Conversation]) -> Iterator[Conversation]:
+    """The conversations. A shard is written whole with each of them until it is full, before the
+    next is asked for, so a run that is killed loses none; the next run begins another shard.
+    """
+    number, growing = len(list_shards(folder)), []
+    for one in conversations:
+        growing.append(one)
+        write_whole(folder / f"{number:03}.safetensors", pack(growing))
+        yield one
+        if sum(each.answer_tokens for each in growing) >= SHARD_ANSWER_TOKENS:
+            number, growing = number + 1, []
+
+
+def pack(conversations: Sequence[Conversation]) -> bytes:
+    """Conversations as the content of a shard; torch refuses ids of more than 16 bits."""
+    columns = {  # values, and their type
+        "ids": ([token for one in conversations for token in one.ids], torch.uint16),
+        "ends": ([*accumulate(len(one.ids) for one in conversations)], torch.int32),
+        "starts": ([one.start for one in conversations], torch.int16),
+        "greedy": ([one.greedy for one in conversations], torch.bool),
+        "done": ([one.done for one in conversations], torch.bool),
+        "domain": ([DOMAINS.index(one.domain) for one in conversations], torch.uint8),
+    }
+    return save({name: torch.tensor(one, dtype=kind) for name, (one, kind) in columns.items()})
+
+
+def read_shard(path: Path) -> Iterator[Conversation]:
+    """The conversations of a shard, in order."""
+    with tensor_file(path) as file:
+        shard = {name: file.get_tensor(name).tolist() for name in file.keys()}
+    columns = (shard[name] for name in ("starts", "greedy", "done", "domain"))
+    for (first, end), *known, domain in zip(pairwise([0, *shard["ends"]]), *columns, strict=True):
+        yield Conversation(tuple(shard["ids"][first:end]), *known, DOMAINS[domain])
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Write conversations into shards until there are enough answer tokens; earlier ones count."""
+    """Write conversations into shards until there are enough answer tokens; earlier ones count.
+    Those whose request is one of the prompts are left out.
+    """
     parser = Parser("distil write", "let the target write text to learn from")
-    counted = "in all, earlier shards included"
-    parser.add_argument("--answer-tokens", type=int, default=5_000_000, help=counted)
+    parser.add_argument("--answer-tokens", type=int, default=5_000_000, help="in all shards")
     parser.add_common("--out", TEXT)
     given = parser.parse_args(arguments)
     with only_process(given.out):
         found = read_text(given.out) if list_shards(given.out) else []
-        wanted = given.answer_tokens - answer_tokens(found)
-        if wanted > 0:
-            write_text(given.out, wanted, seed=1000 + len(found))
-    print(f"{answer_tokens(read_text(given.out)):,} answer tokens are in {given.out}")
-
-
-def write_text(folder: Path, wanted: int, *, seed: int) -> None:
-    """Let the target write conversations with so many answer tokens; those whose request is one of
-    the prompts are left out.
-    """
-    writer = Writer(load_target(), load_tokenizer(prepare_target()), seed=seed)
-    asked = {plain(one.text) for one in every_domain("all")}
-    fresh = (one for one in writer.write() if plain(writer.request(one)) not in asked)
-    with tqdm(total=wanted, unit="token", mininterval=5) as bar:
-        for one in stored(folder, fresh):
-            bar.update(one.answer_tokens)
-            wanted -= one.answer_tokens
-            if wanted <= 0:
-                break
+        bar = tqdm(total=given.answer_tokens, unit="token", mininterval=5)
+        bar.update(sum(one.answer_tokens for one in found))
+        if bar.n < bar.total:
+            writer = Writer(load_target(), load_tokenizer(prepare_target()), seed=1000 + len(found))
+            asked = {plain(one.text) for one in every_domain("all")}
+            fresh = (one for one in writer.write() if plain(writer.request(one)) not in asked)
+            for one in stored(given.out, fresh):
+                bar.update(one.answer_tokens)
+                if bar.n >= bar.total:
+                    break
+    print(f"{bar.n:,} answer tokens are in {given.out}")
 
 
 class Writer:
-    """Writes conversations with a chat model, many at a time.
-
-    answer_tokens    of each answer, at most
-    seed             of openings and choices; a text repeats only on the same machine and versions
-    domains          that requests are of; a domain that is named twice comes twice as often
+    """Writes conversations with a chat model, many at a time. A seed's text repeats only on the
+    same machine and versions.
     """
 
     def __init__(
-        self,
-        model: LlamaForCausalLM,
-        tokenizer: PreTrainedTokenizerFast,
-        *,
-        seed: int,
-        sequences: int = 128,
-        answer_tokens: int = 300,
-        temperature: float = 1.0,
-        domains: Sequence[str] = ("chat", *DOMAINS),
+        self, model: LlamaForCausalLM, tokenizer: PreTrainedTokenizerFast, *, seed: int
     ) -> None:
-        self.tokenizer, self.random, self.sequences = tokenizer, Random(seed), sequences
-        self.answer_tokens, self.temperature, self.domains = answer_tokens, temperature, domains
+        self.tokenizer, self.random = tokenizer, Random(seed)
         self.generator = torch.Generator().manual_seed(seed)
         self.end = tokenizer.convert_tokens_to_ids("<|im_end|>")
         self.special = set(tokenizer.added_tokens_decoder)
@@ -116,17 +167,17 @@ class Writer:
         )
         self.before, between = template.split("?")
         self.handover = tokenizer(between).input_ids[1:]  # what follows the end of the request
-        positions = 96 + max(REQUEST_TOKENS.values()) + len(self.handover) + answer_tokens
-        self.passes = BatchedPasses(model, sequences, positions)
+        positions = 96 + max(REQUEST_TOKENS.values()) + len(self.handover) + ANSWER_TOKENS
+        self.passes = BatchedPasses(model, SEQUENCES, positions)
 
     def write(self) -> Iterator[Conversation]:
         """Conversations in the order in which they end, without end."""
-        active = [self._converse() for _ in range(self.sequences)]
+        active = [self._converse() for _ in range(SEQUENCES)]
         asked = [next(one) for one in active]
         while True:
             tokens, positions, greedy = map(torch.tensor, zip(*asked, strict=True))
             logits = self.passes.logits(tokens, positions)
-            chosen = draw(logits, self.temperature, self.generator, greedy=greedy).tolist()
+            chosen = draw(logits, 1.0, self.generator, greedy=greedy).tolist()
             for number, token in enumerate(chosen):
                 try:
                     asked[number] = active[number].send(token)
@@ -145,7 +196,7 @@ class Writer:
         """A conversation, which yields a token to be read, its position, and whether what follows
         is greedy, and is sent what follows.
         """
-        domain, start = self.random.choice(self.domains), None
+        domain, start = self.random.choice(("chat", *DOMAINS)), None  # twice as many chats
         tokens = self.tokenizer(self.before + self.random.choice(OPENINGS[domain])).input_ids
         greedy, limit = self.random.random() < 0.5, len(tokens) + REQUEST_TOKENS[domain]
         for position in count():
@@ -157,11 +208,10 @@ class Writer:
                 tokens.append(token)
             if special or len(tokens) >= limit:
                 if start is not None:
-                    return Conversation(
-                        tuple(tokens), start, greedy, tokens[-1] == self.end, domain
-                    )
+                    done = tokens[-1] == self.end
+                    return Conversation(tuple(tokens), start, greedy, done, domain)
                 tokens += [self.end, *self.handover]
-                start, limit = len(tokens), len(tokens) + self.answer_tokens
+                start, limit = len(tokens), len(tokens) + ANSWER_TOKENS
 
 
 def plain(text: str) -> str:

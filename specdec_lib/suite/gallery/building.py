@@ -1,25 +1,36 @@
 """`specdec gallery`: lay the figures out as one page, index.html in their folder.
 
-What differs from run to run stands in `provenance.js`, beside the page. In a clone that was never
-run there is neither that nor the script that interactive figures need: the page then links to
-their images.
+What differs from run to run stands in `provenance.js`, beside the page, and comes from the manifest
+of each notebook's last run, in `runs/` beside the figures. In a clone that was never run there is
+neither that nor the script that interactive figures need: the page then links to their images.
 """
 
-import ast
+import dataclasses
+import datetime
+import functools
+import json
 import os
+import platform
 import re
+import subprocess
+import tomllib
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.metadata import version
 from pathlib import Path
+from typing import Literal
 
 from specdec_lib.core.commandline import Parser
-from specdec_lib.core.files import NOTEBOOKS, figures_folder, write_together
-from specdec_lib.suite.gallery.describing import comparison, descriptions
-from specdec_lib.suite.gallery.manifest import Manifest, read_manifest
+from specdec_lib.core.files import NOTEBOOKS, figures_folder, file_digest, write_together
+from specdec_lib.core.processor import processor_name
 from specdec_lib.suite.notebook import read_cells, read_introduction, read_parameters
 
 HERE = Path(__file__).parent
 UNDESCRIBED = {"title": "", "see": "Not described in specdec_lib/suite/gallery/figures.toml yet."}
 SCRIPT = "plotly.min.js"
+KINDS = (".html", ".png", ".csv")  # of figure files
+PACKAGES = ("torch", "transformers", "plotly", "numpy", "pandas", "papermill")
+CHANGES = ("status", "--porcelain", "--untracked-files=no", "--", ".", ":!figures")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -29,11 +40,69 @@ def main(arguments: Sequence[str] | None = None) -> None:
     print(build((parser.parse_args(arguments).out or figures_folder()).expanduser().resolve()))
 
 
+@dataclass(frozen=True)
+class Manifest:
+    """One run of one notebook; if it is "running" and no process runs it, it was interrupted."""
+
+    profile: str
+    parameters: dict[str, object]  # that were given
+    fingerprint: dict[str, str]  # a digest per thing that the run depends on
+    state: Literal["running", "finished", "failed"]
+    made: dict[str, str]  # as `made_here` says it
+    seconds: float = 0.0
+    figures: dict[str, str] = field(default_factory=dict)  # a digest per figure file that it wrote
+    error: str = ""
+
+    def write(self, path: Path) -> None:
+        """Write the manifest, whole or not at all."""
+        text = json.dumps(dataclasses.asdict(self), indent=2, ensure_ascii=False)
+        write_together({path: text.encode(errors="replace")})
+
+    def wrote(self, path: Path) -> bool:
+        """Whether a figure file is what this run left there."""
+        return path.exists() and self.figures.get(path.name) == file_digest(path)
+
+
+def read_manifest(path: Path) -> Manifest | None:
+    """The manifest kept in a file; None if there is none, or none that can be read."""
+    from pydantic import TypeAdapter, ValidationError
+
+    try:
+        return TypeAdapter(Manifest).validate_json(path.read_bytes())
+    except (OSError, ValidationError):
+        return None
+
+
+def made_here() -> dict[str, str]:
+    """Now, the commit (whose files in figures/ may differ), this machine and the versions on it."""
+    look = {"cwd": NOTEBOOKS.parent, "capture_output": True, "text": True, "check": True}
+    git = functools.partial(subprocess.run, **look)
+    try:
+        commit = git(["git", "rev-parse", "HEAD"]).stdout[:12]
+        changed = git(["git", "--no-optional-locks", *CHANGES]).stdout.strip()
+        commit += ", with uncommitted changes" if changed else ""
+    except (OSError, subprocess.SubprocessError):
+        commit = "unknown"
+    processors, threads = os.cpu_count(), os.environ.get("OMP_NUM_THREADS") or "unset"
+    system = f"{platform.system()} {platform.machine()}"
+    versions = {"python": platform.python_version()} | {one: version(one) for one in PACKAGES}
+    return {
+        "date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        "commit": commit,
+        "machine": f"{processor_name()} × {processors}, {system}, OMP_NUM_THREADS {threads}",
+        "versions": ", ".join(map(" ".join, versions.items())),
+    }
+
+
+@functools.cache
+def descriptions() -> dict[str, dict[str, str]]:
+    """All figures' words by name: `title`, and what to `see`."""
+    return tomllib.loads((HERE / "figures.toml").read_text(encoding="utf-8"))
+
+
 def build(folder: Path, *, notebooks: Path = NOTEBOOKS) -> Path:
     """Write a folder's index.html, whose path comes back, with provenance.js and the plotly script
-    beside it.
-
-    The page is the same, byte for byte, for the same figures, notebooks and parameters.
+    beside it. The page is the same, byte for byte, for the same figures, notebooks and parameters.
     Raises ValueError if the folder does not exist.
     """
     if not folder.is_dir():
@@ -43,9 +112,10 @@ def build(folder: Path, *, notebooks: Path = NOTEBOOKS) -> Path:
 
         write_script(folder)
     chapters = [_chapter(notebook, folder) for notebook in chapters_of(notebooks)]
-    page, known = folder / "index.html", folder / "provenance.js"
-    write_together({path: render(path.name, chapters).encode() for path in (known, page)})
-    return page
+    templates = {"provenance.js": "provenance.js", "index.html": "page.html"}
+    pages = {folder / name: render(one, chapters).encode() for name, one in templates.items()}
+    write_together(pages)
+    return folder / "index.html"
 
 
 def chapters_of(notebooks: Path) -> list[Path]:
@@ -54,9 +124,9 @@ def chapters_of(notebooks: Path) -> list[Path]:
     return sorted(found, key=lambda path: (not path.stem.endswith("_scorecard"), path.name))
 
 
-def render(name: str, chapters: Sequence[Mapping[str, object]]) -> str:
-    """The whole of index.html (from page.html, page.css and page.js) or of provenance.js."""
-    from jinja2 import Environment, StrictUndefined
+def render(template: str, chapters: Sequence[Mapping[str, object]]) -> str:
+    """A template of this folder, page.html or provenance.js, filled in."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
     from markupsafe import Markup, escape
 
     def marked(text: str) -> Markup:
@@ -65,13 +135,9 @@ def render(name: str, chapters: Sequence[Mapping[str, object]]) -> str:
         return Markup(re.sub(r"\*([^*]+)\*", r"<em>\1</em>", text))
 
     look = {"undefined": StrictUndefined, "trim_blocks": True, "lstrip_blocks": True}
-    environment = Environment(autoescape=True, **look)
+    environment = Environment(loader=FileSystemLoader(HERE), autoescape=True, **look)
     environment.filters["marked"] = marked
-    source, style, script = (
-        Markup((HERE / part).read_text("utf-8"))
-        for part in (name.replace("index", "page"), "page.css", "page.js")
-    )
-    return environment.from_string(source).render(chapters=chapters, style=style, script=script)
+    return environment.get_template(template).render(chapters=chapters)
 
 
 def figure_files(folder: Path, notebook: Path) -> dict[str, set[str]]:
@@ -80,7 +146,7 @@ def figure_files(folder: Path, notebook: Path) -> dict[str, set[str]]:
     """
     found: dict[str, set[str]] = {}
     for path in sorted(folder.glob(f"{notebook.stem[:2]}_*")):
-        if path.suffix in (".html", ".png", ".csv"):
+        if path.suffix in KINDS:
             found.setdefault(path.stem, set()).add(path.suffix[1:])
     code = "".join(source for kind, source in read_cells(notebook) if kind == "code")
     places = {name: code.find(f'"{name}"') for name in found}
@@ -88,52 +154,32 @@ def figure_files(folder: Path, notebook: Path) -> dict[str, set[str]]:
 
 
 def _chapter(notebook: Path, folder: Path) -> dict[str, object]:
-    """A notebook, its figures and its last run, as the templates read them; `link` leads from the
-    page to it.
-    """
-    declared, figures = read_parameters(notebook), figure_files(folder, notebook).items()
+    """A notebook, its figures and its last run, as the templates read them."""
+    figures = figure_files(folder, notebook).items()
     manifest = read_manifest(folder / "runs" / f"{notebook.stem}.json")
     return {
         "name": notebook.stem,
         "manifest": manifest,
         "link": Path(os.path.relpath(notebook, folder)).as_posix(),
         "introduction": read_introduction(notebook),
-        "parameters": declared,
-        "cards": [_card(folder / name, kinds, declared, manifest) for name, kinds in figures],
+        "parameters": read_parameters(notebook),
+        "cards": [_card(folder / name, kinds, manifest) for name, kinds in figures],
     }
 
 
-def _card(
-    figure: Path, kinds: set[str], declared: dict[str, dict[str, str]], manifest: Manifest | None
-) -> dict[str, object]:
-    """A figure; `made` says that its table or page is what the run left there, `changed` are
-    parameters that differ from the notebook's own, with the values that made it.
-    """
-    words = descriptions().get(figure.name, UNDESCRIBED)
-    defaults = {name: ast.literal_eval(one["default"]) for name, one in declared.items()}
-    given = manifest.parameters.items() if manifest else ()
-    differ = {name: repr(value) for name, value in given if (name, value) not in defaults.items()}
+def _card(figure: Path, kinds: set[str], manifest: Manifest | None) -> dict[str, object]:
+    """A figure; `made` says that its table or page is what the run left, with what was `given`."""
+    words, image = descriptions().get(figure.name, UNDESCRIBED), figure.with_suffix(".png")
     files = (figure.with_suffix(kind) for kind in (".csv", ".html"))
     made = manifest is not None and any(map(manifest.wrote, files))
-    changed, parameters = differ if made else {}, "the notebook’s own"
-    if given and manifest.state == "running":
-        cut = ", ".join(f"{name} = {value!r}" for name, value in given)
-        parameters = f"unknown: a run with {cut} was cut short"
+    given = manifest.parameters.items() if made else ()
+    head = image.read_bytes()[:24] if image.exists() else b""
     return {
         "name": figure.name,
         "title": words["title"] or figure.name,
         "see": words["see"],
         "files": kinds,
-        "size": _size(figure.with_suffix(".png")),
-        "seed": changed.get("seed") or declared.get("seed", {"default": "none"})["default"],
+        "size": [int.from_bytes(head[at : at + 4], "big") for at in (16, 20)],  # in a PNG's header
         "made": made,
-        "changed": changed,
-        "parameters": parameters,
-        "paper": comparison(words.get("paper", {}), figure.with_suffix(".csv")),
+        "given": ", ".join(f"{name} = {value!r}" for name, value in given),
     }
-
-
-def _size(image: Path) -> tuple[int, int]:
-    """Width and height of a PNG, from its header; (0, 0) if there is none."""
-    head = image.read_bytes()[:24] if image.exists() else b""
-    return int.from_bytes(head[16:20], "big"), int.from_bytes(head[20:24], "big")

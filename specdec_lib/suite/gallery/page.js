@@ -9,10 +9,6 @@ const dialog = document.querySelector("dialog");
 const links = [...document.querySelectorAll("a.picture")];
 let shown = -1;
 
-function visible() {
-  return links.map((_, at) => at).filter((at) => links[at].offsetParent !== null);
-}
-
 function show(at) {
   const card = links[at].closest(".card");
   const page = links[at].getAttribute("href");
@@ -32,8 +28,7 @@ function show(at) {
 }
 
 function step(by) {
-  const all = visible();
-  show(all[(all.indexOf(shown) + by + all.length) % all.length]);
+  show((shown + by + links.length) % links.length);
 }
 
 links.forEach((link, at) => link.addEventListener("click", (event) => {

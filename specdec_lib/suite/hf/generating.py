@@ -1,7 +1,6 @@
-"""Any draft as `model.generate(…, custom_generate=Speculative(draft))`. One token after another is
-made as `generate` makes them, however many a round brings: under `look_up` a target's choice is
-asked for exactly once per emitted token, in the order of the text; all that `generate` does at a
-token is done there, and the text ends at the same token.
+"""Any draft as `model.generate(…, custom_generate=Speculative(draft))`. Under `look_up` a target's
+choice is asked for exactly once per emitted token, in the order of the text: all that `generate`
+does at a token is done there, and the text ends at the same token.
 """
 
 import inspect
@@ -48,10 +47,9 @@ class Speculative:
     on_round    called with each round as soon as it is done, such as `rounds.append`
 
     Greedy text is that of `generate`, token for token. With `do_sample=True` every token has the
-    distribution that `generate` draws from, and `torch.manual_seed` fixes the text, which is
-    another one. Processors, stopping criteria and streamers are honoured token by token, for a
-    single prompt; what cannot be honoured is refused with a ValueError that names it, before any
-    work.
+    distribution that `generate` draws from; `torch.manual_seed` fixes the text, which is another.
+    Processors, stopping criteria and streamers are honoured token by token, for a single prompt.
+    Raises ValueError, before any work, naming what cannot be honoured.
     """
 
     draft: Draft
@@ -78,12 +76,8 @@ class Speculative:
         restored: Mapping[str, object] | None = None,
         **given: object,
     ) -> Int[Tensor, "1 longer"]:
-        """Decode: what `generate`, and only that, calls after all its preparation.
-
-        restored    what it would have dropped: see `restore_dropped`
-        """
-        config = generation_config
-        check_options(model, config, given, restored)
+        """Decode, called by `generate` alone; `restored` is from `restore_dropped`."""
+        check_options(model, generation_config, given, restored)
         inputs = input_ids if inputs_tensor is None else inputs_tensor
         prompt = prompt_of(model, input_ids, inputs, given)
         longest, there = stopping_criteria.max_length, input_ids.shape[1]
@@ -93,10 +87,10 @@ class Speculative:
         else:
             target = CachedModel(model, "target")
         check_length(longest, there, target.max_positions)
-        streamer, sampler = restored.get("streamer"), sampler_of(config)
-        sampled = bool(config.do_sample)
+        streamer, sampled = restored.get("streamer"), bool(generation_config.do_sample)
         speech = Speech(input_ids, logits_processor, stopping_criteria, streamer, sampled)
-        chance = Chance(int(torch.randint(SEEDS, (1,))) if sampled else 0, sampler)
+        seed = int(torch.randint(SEEDS, (1,))) if sampled else 0
+        chance = Chance(seed, sampler_of(generation_config))
         options = {"max_new_tokens": longest - there, "rule": speech.look_up}
         loop = rounds(target, self.draft, prompt, chance, **options)
         read_prompt(target, self.draft, prompt)
@@ -112,20 +106,15 @@ class Speculative:
 
 @dataclass
 class Speech:
-    """What has been said, and what is done at each new token.
+    """What has been said, and what is done at each new token."""
 
-    tokens     the whole text so far
-    sampled    whether tokens are drawn from the processed distribution
-    said       how many tokens of the current round
-    """
-
-    tokens: Int[Tensor, "1 length"]
+    tokens: Int[Tensor, "1 length"]  # the whole text so far
     processors: LogitsProcessorList
     criteria: StoppingCriteriaList
     streamer: BaseStreamer | None
-    sampled: bool
+    sampled: bool  # whether tokens are drawn from the processed distribution
     stopped: bool = False
-    said: int = 0
+    said: int = 0  # how many tokens of the current round
 
     def look_up(
         self, tree: TokenTree, target_logits: Float[Tensor, "nodes vocab"], chance: Chance
@@ -137,8 +126,8 @@ class Speech:
 
     def heard(self, played: Round) -> Round:
         """The round without what lies beyond the end of the text."""
-        emitted, sources = played.emitted[: self.said], played.sources[: self.said]
-        return replace(played, emitted=emitted, sources=sources)
+        said = self.said
+        return replace(played, emitted=played.emitted[:said], sources=played.sources[:said])
 
     def processed(self, logits: Float[Tensor, " vocab"]) -> Float[Tensor, " vocab"]:
         """What is chosen from, in float32 as in `generate`."""
@@ -162,7 +151,7 @@ class Speaking(Chance):
     speech: Speech = field(kw_only=True)
 
     def choose(self, logits: Float[Tensor, " vocab"], position: int) -> int:
-        """The token at `position`."""
+        """The token at `position`, which is said."""
         if self.speech.stopped:
             return super().choose(logits, position)
         token = super().choose(self.speech.processed(logits), position)

@@ -36,10 +36,9 @@ def restore_dropped() -> None:
     streamer, tokenizer, assistant, synced_gpus.
 
     It collects them, and then keeps only arguments that `_sample` does not have. While it reads the
-    callable's signature, both collections are its local variables: one is put into the other.
+    callable's signature, both collections are its local variables: one is put into the other. No
+    argument has the streamer, and to ignore it in silence would be worse than to read a frame.
     """
-    # No argument of `generate` or of its configuration reaches a callable with the streamer in it,
-    # and ignoring a streamer in silence would be worse than reading the caller's frame.
     frame = sys._getframe(1)
     while frame is not None and frame.f_code.co_name != "_extract_generation_mode_kwargs":
         frame = frame.f_back
@@ -56,11 +55,8 @@ def check_options(
     given: Mapping[str, object],
     restored: Mapping[str, object] | None,
 ) -> None:
-    """Raises ValueError naming the first option that speculation cannot honour, and what is
-    allowed.
-
-    given       what `generate` hands to the model, beside the config
-    restored    see `restore_dropped`; None if a transformers that works otherwise kept it from that
+    """Raises ValueError naming the first option that speculation cannot honour: of the config, of
+    what else is `given` to the model, and of what was `restored` (None if that failed).
     """
     if restored is None:
         other = f"transformers {version('transformers')} is unlike the known 5.17 to 5.23"
@@ -90,9 +86,7 @@ def prompt_of(
     given: Mapping[str, object],
 ) -> Context:
     """The prompt (what the decoder has so far), with the source (what `generate` was given) of an
-    encoder-decoder model.
-
-    Raises ValueError for a batch, embeddings, padding or positions of one's own.
+    encoder-decoder model; raises ValueError for a batch, embeddings, padding or other positions.
     """
     if inputs.is_floating_point() or inputs.ndim != 2:
         allowed = "token ids in two dimensions (no inputs_embeds, no sound, no pictures)"

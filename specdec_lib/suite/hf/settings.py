@@ -2,10 +2,10 @@
 
 import hashlib
 import json
-from dataclasses import asdict, fields
+from dataclasses import fields
 from importlib.metadata import version
 from pathlib import Path
-from typing import Literal, Protocol, runtime_checkable
+from typing import Literal
 
 import numpy as np
 from pydantic import ConfigDict, TypeAdapter, ValidationError
@@ -30,20 +30,11 @@ from specdec_lib.measure.sweep.grid import Setting
 from specdec_lib.workload import Ladder, Pair
 from specdec_lib.workload.jsonl import wrong_fields
 
-DRAFTS = (
-    *(NoDraft, ChainDraft, TreeDraft, MergedDraft, FirstDraft, NgramDraft, MaxGram),
-    *(StagedTree, StagedChain, Reviewed, Relay, Planned),
-)
+DRAFTS = (NoDraft, ChainDraft, TreeDraft, StagedTree, StagedChain, Reviewed, Relay, MergedDraft)
+DRAFTS += (FirstDraft, NgramDraft, MaxGram, Planned)
 KINDS = {kind.__name__: kind for kind in (*DRAFTS, MatchTable, Shape, Sampler)}
 RULES = {rule.__name__: rule for rule in (look_up, reject)}
 STRICT = ConfigDict(extra="forbid", strict=True)
-
-
-@runtime_checkable
-class HasNetwork(Protocol):
-    """A language model that runs a Hugging Face network."""
-
-    model: PreTrainedModel
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -74,8 +65,7 @@ def export_setting(setting: Setting) -> str:
     library's own, or two models of one name.
     """
     if setting.rule not in RULES.values():
-        known = ", ".join(RULES)
-        raise ValueError(f"the rules that can be exported are {known}, got {setting.rule!r}")
+        raise ValueError(f"a rule that can be exported is {' or '.join(RULES)}, got {setting.rule}")
     data = {
         "schema": 1,
         "library": f"specdec {version('specdec')}",
@@ -84,7 +74,7 @@ def export_setting(setting: Setting) -> str:
         "rule": setting.rule.__name__,
         "draft": setting.draft,
         "models": {
-            name: asdict(ModelEntry(type(one).__name__, one.vocabulary, _source(one)))
+            name: {"kind": type(one).__name__, "vocabulary": one.vocabulary, "source": _source(one)}
             for name, one in models_in(setting.draft).items()
         },
     }
@@ -107,8 +97,9 @@ def _plain(value: object) -> object:
 
 def _source(model: LanguageModel) -> str | None:
     """The folder (relative if in this repository) or hub name of a model; None if unknown."""
-    source = model.model.config.name_or_path if isinstance(model, HasNetwork) else ""
-    inside = Path(source).is_absolute() and Path(source).is_relative_to(REPOSITORY)
+    network = getattr(model, "model", None)
+    source = network.config.name_or_path if isinstance(network, PreTrainedModel) else ""
+    inside = Path(source).is_relative_to(REPOSITORY)
     return Path(source).relative_to(REPOSITORY).as_posix() if inside else source or None
 
 

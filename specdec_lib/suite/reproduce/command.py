@@ -1,44 +1,48 @@
 """`specdec reproduce`: runs the notebooks, makes every figure and lays them out as one page."""
 
 import argparse
+import contextlib
 import dataclasses
-import functools
-import re
-import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
-from multiprocessing import active_children, get_context
+import json
+import os
+import sys
+import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from specdec_lib.core.commandline import Parser
-from specdec_lib.core.files import NOTEBOOKS, check_writable, figures_folder, sweep_partial
+from specdec_lib.core.files import (
+    NOTEBOOKS,
+    check_writable,
+    figures_folder,
+    file_digest,
+    partial,
+    sweep_partial,
+)
 from specdec_lib.core.locking import only_process
-from specdec_lib.suite.gallery.building import build
-from specdec_lib.suite.notebook import read_parameters
+from specdec_lib.suite.gallery.building import KINDS, Manifest, build, made_here
+from specdec_lib.suite.notebook import read_parameters, store_outputs
 from specdec_lib.suite.reproduce.plan import PROFILES, NotebookRun, choose_notebooks, plan_runs
-from specdec_lib.suite.reproduce.running import run_notebook, say
 
 INTERRUPTED = 130
-TIMED = re.compile(r"seconds|per_second|by_the_clock|(^|_)ms(_|$)")  # in the name of a column
+START_SECONDS = 120
+CELL_SECONDS = 12 * 3600  # a hang, not a slow cell
 DESCRIPTION = (
     "Run the notebooks; every figure is made anew, and figures/index.html shows them all. Exit"
-    " status: 0 all went well, 1 a notebook failed or a table differs, 2 refused, 130 interrupted."
+    " status: 0 all went well, 1 a notebook failed, 2 refused, 130 interrupted."
 )
 MODES = {
     "--list": "only show the notebooks and their parameters",
     "--dry-run": "only show what would run, and why",
-    "--check": "run into a temporary folder and compare the tables, all but columns of seconds",
     "--refresh": "run with the defaults and store the outputs in the notebooks themselves",
 }
 SEVERAL = {"nargs": "+", "default": [], "action": "extend"}
 
 
 def main(arguments: Sequence[str] | None = None, *, notebooks: Path = NOTEBOOKS) -> int:
-    """Run the notebooks and lay out the figures; the exit status comes back.
+    """Run the notebooks and lay out the figures; the exit status comes back. What is finished when
+    the run is interrupted stays, and the same command goes on from there.
 
-    0 if all went well, 1 if a notebook failed or a checked table differs, 130 if interrupted; what
-    is finished then stays, and the same command goes on from there.
     Raises ValueError, before anything runs, if the request is wrong.
     """
     asked = parse_options(arguments)
@@ -47,8 +51,6 @@ def main(arguments: Sequence[str] | None = None, *, notebooks: Path = NOTEBOOKS)
     runs = plan_runs(paths, folder, profile=asked.profile, settings=asked.set)
     if asked.list:
         return _list(paths)
-    if asked.check:
-        return _check(runs, asked)
     if asked.dry_run:
         _due(runs, asked)
         return 0
@@ -58,12 +60,8 @@ def main(arguments: Sequence[str] | None = None, *, notebooks: Path = NOTEBOOKS)
         for place in (folder, folder / "runs", notebooks):
             for name in sweep_partial(place):
                 say(f"removed {place / name}, half-written by a run that was killed")
-        status = _run(_due(runs, asked), asked)
-        try:
-            say(f"all figures: {build(folder, notebooks=notebooks)}")
-        except (OSError, ValueError) as problem:
-            say(f"error: the page that shows the figures is as it was: {problem}")
-            return status or 1
+        status = _run(_due(runs, asked), asked.refresh)
+        say(f"all figures: {build(folder, notebooks=notebooks)}")
         return status
 
 
@@ -78,10 +76,8 @@ def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     add("--set", metavar="name=value", help=each, **SEVERAL)
     what = "smoke: the defaults; full: notebooks/full/NN.yml"
     add("--profile", choices=PROFILES, default="smoke", help=what)
-    note = "without, the one SPECDEC_FIGURES names, else figures/"
-    parser.add_common("--out", note=note)
+    parser.add_common("--out", note="without, the one SPECDEC_FIGURES names, else figures/")
     add("--fresh", action="store_true", help="run again what is unchanged since its last run")
-    add("--jobs", type=int, default=1, help="notebooks at a time; timings are right only with 1")
     given = parser.parse_args(arguments)
     if given.refresh and (given.set or given.profile != "smoke"):
         raise ValueError(
@@ -97,16 +93,18 @@ def _due(runs: Sequence[NotebookRun], asked: argparse.Namespace) -> list[Noteboo
         why = run.why() or ("asked to run again" if asked.fresh or asked.refresh else "")
         given = f"; with {run.given}" if run.given else ""
         print(f"{run.name}: {f'runs, {why}' if why else 'unchanged since its last run'}{given}")
-        due += [run] if why else []
+        if why:
+            due.append(run)
     return due
 
 
-def _run(runs: Sequence[NotebookRun], asked: argparse.Namespace) -> int:
+def _run(runs: Sequence[NotebookRun], refresh: bool) -> int:
     """Execute notebooks and, at the end, print what went wrong; the exit status comes back."""
-    begin, problems = functools.partial(run_notebook, refresh=asked.refresh), []
+    problems: list[str] = []
     try:
-        found = map(begin, runs) if asked.jobs == 1 else _in_processes(begin, runs, asked.jobs)
-        problems.extend(filter(None, found))
+        for run in runs:
+            if problem := run_notebook(run, refresh=refresh):
+                problems.append(problem)
     except KeyboardInterrupt:
         say("interrupted: what is finished stays, and the same command goes on from here")
         return INTERRUPTED
@@ -116,58 +114,6 @@ def _run(runs: Sequence[NotebookRun], asked: argparse.Namespace) -> int:
     return int(bool(problems))
 
 
-def _in_processes(
-    begin: Callable[[NotebookRun], str], runs: Sequence[NotebookRun], jobs: int
-) -> Iterator[str]:
-    """Each run in a process of its own, since a working directory belongs to a process."""
-    pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), max_tasks_per_child=1)
-    try:
-        futures = {pool.submit(begin, run): run.name for run in runs}
-        for future in as_completed(futures):
-            try:
-                yield future.result()
-            except BrokenProcessPool:
-                why = "a process died, perhaps for want of memory; the same command tries again"
-                yield f"{futures[future]}.ipynb: {why}"
-    except (KeyboardInterrupt, GeneratorExit):
-        for process in active_children():  # Ctrl-C reaches them too, a signal to this one does not
-            process.terminate()
-        raise
-    finally:
-        pool.shutdown(cancel_futures=True)
-
-
-def _check(runs: Sequence[NotebookRun], asked: argparse.Namespace) -> int:
-    """Run into a temporary folder and compare with the figures that are there."""
-    with tempfile.TemporaryDirectory(prefix="specdec-check-") as place:
-        apart = [dataclasses.replace(run, figures=Path(place)) for run in runs]
-        status, found = _run(apart, asked), []
-        for run in runs:
-            found += table_differences(run.figures, Path(place), run.name[:2])
-    print("\n".join(found) or f"the tables are those in {runs[0].figures}, all but seconds")
-    return status or int(bool(found))
-
-
-def table_differences(before: Path, after: Path, number: str) -> Iterator[str]:
-    """A line for each table of one notebook that differs in two folders, but for columns of
-    measured time.
-    """
-    import pandas as pd  # late: `--help` needs none
-
-    both = (before, after)
-    for name in sorted({path.name for one in both for path in one.glob(f"{number}_*.csv")}):
-        there = [one for one in both if (one / name).exists()]
-        if len(there) == 1:
-            yield f"{name} is only in {there[0]}"
-            continue
-        old, new = (pd.read_csv(one / name, dtype=str, keep_default_na=False) for one in both)
-        timed = [column for column in old if column in new and TIMED.search(column)]
-        try:
-            pd.testing.assert_frame_equal(old.drop(columns=timed), new.drop(columns=timed))
-        except AssertionError as problem:
-            yield f"{name}: {'; '.join(filter(None, str(problem).splitlines()))}"
-
-
 def _list(paths: Sequence[Path]) -> int:
     for path in paths:
         print(path.stem)
@@ -175,3 +121,118 @@ def _list(paths: Sequence[Path]) -> int:
             default = f"{one['inferred_type_name']} = {one['default']}"
             print(f"    {name}: {default}  {one['help']}".rstrip())
     return 0
+
+
+def say(line: str) -> None:
+    """Print a line on standard error, at once."""
+    print(line, file=sys.stderr, flush=True)
+
+
+def run_notebook(run: NotebookRun, *, refresh: bool = False) -> str:
+    """Execute a notebook; "" or, if it fails, where and why. The executed one is kept for reading,
+    and if it finishes, `refresh` stores its outputs in the notebook itself.
+    """
+    say(f"{run.name} …")
+    clock = time.monotonic()
+    try:
+        error = _execute(run)
+        if refresh and not error:
+            store_outputs(run.kept, run.notebook)
+    except (OSError, ValueError) as problem:  # such as a full disk
+        error = explain_failure(problem, run)
+    say(f"{run.name}: {'failed' if error else 'finished'} after {time.monotonic() - clock:.1f} s")
+    return error
+
+
+def _execute(run: NotebookRun) -> str:
+    """Run a notebook between two manifests: the first lets a killed run be known as one, and has
+    the fingerprint of the notebook as it is now, which may be edited meanwhile.
+    """
+    run.kept.parent.mkdir(parents=True, exist_ok=True)
+    begun = Manifest(run.profile, run.parameters, run.fingerprint, "running", made_here())
+    begun.write(run.manifest)
+    before, clock = _figure_files(run), time.monotonic()
+    error = _papermill(run)
+    seconds, after = round(time.monotonic() - clock, 1), _figure_files(run)
+    figures = {path.name: file_digest(path) for path, *_ in sorted(after - before)}
+    ended = {"state": "failed" if error else "finished", "seconds": seconds, "figures": figures}
+    dataclasses.replace(begun, error=error, **ended).write(run.manifest)
+    return error
+
+
+def _papermill(run: NotebookRun) -> str:
+    """Run the notebook in its own folder, as JupyterLab does; "" or what went wrong."""
+    import papermill  # late: it takes seconds to import, and nothing but a run needs it
+    from nbclient.exceptions import CellTimeoutError
+    from papermill.exceptions import PapermillExecutionError
+    from traitlets.config import Config
+
+    unfinished, failure = partial(run.kept, ".ipynb"), None
+    try:
+        with _environment(run.figures):
+            papermill.execute_notebook(
+                str(run.notebook),
+                str(unfinished),
+                parameters=run.parameters,
+                kernel_name="python3",
+                progress_bar=False,
+                start_timeout=START_SECONDS,
+                execution_timeout=CELL_SECONDS,
+                cwd=str(run.notebook.parent),
+                store_widget_state=False,
+                shutdown_kernel="immediate",  # so that Ctrl-C does not wait for a busy kernel
+                config=Config({"KernelManager": {"transport_encryption": "auto"}}),
+            )
+    except (PapermillExecutionError, CellTimeoutError, RuntimeError, KeyError) as problem:
+        failure = problem  # of a cell, or the kernel died
+    if unfinished.exists():
+        unfinished.replace(run.kept)
+    return "" if failure is None else explain_failure(failure, run)
+
+
+@contextlib.contextmanager
+def _environment(figures: Path) -> Iterator[None]:
+    """The environment of the kernel, which inherits it; restored afterwards."""
+    before = dict(os.environ)
+    os.environ |= {"SPECDEC_FIGURES": str(figures), "PLOTLY_RENDERER": "plotly_mimetype"}
+    os.environ["JUPYTER_PREFER_ENV_PATH"] = "1"  # this interpreter's kernel, not another one's
+    os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+
+
+def _figure_files(run: NotebookRun) -> set[tuple[Path, int, int]]:
+    """The notebook's figure files, each with what changes when it is written anew."""
+    paths = run.figures.glob(f"{run.name[:2]}_*")
+    found = [(path, path.stat()) for path in paths if path.suffix in KINDS]
+    return {(path, one.st_ino, one.st_mtime_ns) for path, one in found}
+
+
+def explain_failure(problem: Exception, run: NotebookRun) -> str:
+    """The notebook, the cell, the reason, the parameters and where the run is kept, as lines."""
+    name, said = type(problem).__name__, str(problem)
+    if "ename" in vars(problem):  # papermill's error with the kernel's own exception
+        name, said = problem.ename, problem.evalue
+    lines = [f"{run.notebook.name}{_failed_cell(run.kept)}: {name}: {said}".splitlines()[0]]
+    lines += [f"with {run.given}"] if run.given else []
+    lines += [f"the run is kept in {run.kept}"] if run.kept.exists() else []
+    return "\n    ".join(lines)
+
+
+def _failed_cell(kept: Path) -> str:
+    """The code cell that failed or was running: its count and its first line; "" if the executed
+    notebook is missing or cut off.
+    """
+    try:
+        found = json.loads(kept.read_text(encoding="utf-8"))["cells"]
+    except (OSError, ValueError):
+        return ""
+    for cell in found:
+        if cell["metadata"].get("papermill", {}).get("status") in ("running", "failed"):
+            first = next(filter(str.strip, "".join(cell["source"]).splitlines()), "").strip()
+            count = cell.get("execution_count") or " "
+            return f", code cell In [{count}], which begins {first!r}"
+    return ""

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from specdec_lib.core.files import REPOSITORY, file_digest
-from specdec_lib.suite.gallery.manifest import read_manifest
+from specdec_lib.suite.gallery.building import read_manifest
 from specdec_lib.suite.notebook import read_cells, read_parameters
 
 PROFILES = ("smoke", "full")
@@ -19,15 +19,12 @@ UNUSED = ("suite/gallery", "suite/reproduce")  # parts of the library that no no
 
 @dataclass(frozen=True)
 class NotebookRun:
-    """One notebook and the parameters that differ from its defaults.
-
-    figures    the folder its figures go to; the executed notebook and the manifest go to its `runs`
-    """
+    """One notebook and the parameters that differ from its defaults."""
 
     notebook: Path
-    figures: Path
+    figures: Path  # its figures go here; the executed notebook and the manifest go to `runs` in it
     profile: str = "smoke"
-    parameters: Mapping[str, object] = field(default_factory=dict)
+    parameters: dict[str, object] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -49,9 +46,8 @@ class NotebookRun:
     @functools.cached_property
     def fingerprint(self) -> dict[str, str]:
         """A hash of each thing that the run depends on, stored outputs not among them."""
-        given = [dict(self.parameters), self.profile]
-        own = {"cells": _digest(read_cells(self.notebook)), "parameters": _digest(given)}
-        return own | _surroundings()
+        own = {"cells": read_cells(self.notebook), "parameters": [self.parameters, self.profile]}
+        return {name: _digest(value) for name, value in own.items()} | _surroundings()
 
     def why(self) -> str:
         """Why the notebook has to run; "" if an earlier run with the same fingerprint stands."""
@@ -72,14 +68,15 @@ class NotebookRun:
 def _surroundings() -> dict[str, str]:
     """A hash each of the library, the data and the lock."""
     library, data = REPOSITORY / "specdec_lib", REPOSITORY / "data"
-    unused = {library / part for part in UNUSED}
-    code = (path for path in library.rglob("*.py") if unused.isdisjoint(path.parents))
-    stored = (path for path in data.rglob("*") if data / "cache" not in path.parents)
-    parts = {"library": code, "data": stored, "lock": [REPOSITORY / "requirements.lock"]}
-    files = {name: sorted(filter(Path.is_file, paths)) for name, paths in parts.items()}
+    unused, cache = {library / part for part in UNUSED}, data / "cache"
+    parts = {
+        "library": [one for one in library.rglob("*.py") if unused.isdisjoint(one.parents)],
+        "data": [one for one in data.rglob("*") if one.is_file() and cache not in one.parents],
+        "lock": [REPOSITORY / "requirements.lock"],
+    }
     return {
-        name: _digest([(str(path.relative_to(REPOSITORY)), file_digest(path)) for path in paths])
-        for name, paths in files.items()
+        name: _digest([(str(one.relative_to(REPOSITORY)), file_digest(one)) for one in sorted(own)])
+        for name, own in parts.items()
     }
 
 
@@ -94,10 +91,10 @@ def choose_notebooks(folder: Path, only: Sequence[str] = ()) -> list[Path]:
     notebooks = sorted(folder.glob("[0-9][0-9]_*.ipynb"))
     if not notebooks:
         raise ValueError(f"there is no notebook called like 00_name.ipynb in {folder}")
-    for wanted in only:
-        if not any(wanted in (path.stem, path.stem[:2]) for path in notebooks):
-            names = ", ".join(path.stem for path in notebooks)
-            raise ValueError(f"--only {wanted} names no notebook; there are {names}")
+    there = {name: path.stem for path in notebooks for name in (path.stem[:2], path.stem)}
+    if unknown := [one for one in only if one not in there]:
+        names = ", ".join(dict.fromkeys(there.values()))
+        raise ValueError(f"--only {', '.join(unknown)} names no notebook; there are {names}")
     return [path for path in notebooks if not only or {path.stem, path.stem[:2]} & {*only}]
 
 
@@ -111,17 +108,15 @@ def plan_runs(
     """A run per notebook; a setting goes to each notebook that declares it, over the profile.
 
     settings    "name=value", the value as a Python literal; quotes may be left off a string
-    Raises ValueError for a setting or an entry of the profile that is not declared so, a setting
-    that comes twice, or a profile without its file.
+    Raises ValueError for a setting or an entry of the profile that is not declared so, or a setting
+    that comes twice.
     """
-    given = {}
+    given: dict[str, str] = {}
     for setting in settings:
         name, equals, text = setting.partition("=")
-        if not equals or not name.isidentifier():
-            raise ValueError(f"--set takes name=value, got {setting!r}")
+        if not equals or name in given:
+            raise ValueError(f"--set takes name=value, each name once, got {setting!r}")
         given[name] = text
-    if len(given) < len(settings):
-        raise ValueError(f"--set takes each name once, got {', '.join(settings)}")
     declared = {path: read_parameters(path) for path in notebooks}
     allowed = {name for known in declared.values() for name in known}
     if unknown := sorted(given.keys() - allowed):
@@ -153,10 +148,7 @@ def _profile_values(notebook: Path, profile: str) -> dict[str, object]:
     if profile == "smoke":
         return {}
     source = notebook.parent / profile / f"{notebook.stem[:2]}.yml"
-    try:
-        return dict(yaml.safe_load(source.read_text(encoding="utf-8")) or {})
-    except (OSError, ValueError, TypeError, yaml.YAMLError) as problem:
-        raise ValueError(f"{source} cannot be read: {problem}") from problem
+    return yaml.safe_load(source.read_text(encoding="utf-8")) or {}
 
 
 def check_parameters(
@@ -169,15 +161,10 @@ def check_parameters(
 
     from specdec_lib.workload.jsonl import wrong_fields  # late: it imports torch
 
-    said = f"{notebook.stem} declares {', '.join(map(': '.join, kinds.items()))}"
     config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+    fields = {name: (eval(one, {"__builtins__": {}}, KINDS), None) for name, one in kinds.items()}
     try:
-        fields = {
-            name: (eval(one, {"__builtins__": {}}, KINDS), None) for name, one in kinds.items()
-        }
         create_model("Parameters", __config__=config, **fields)(**values)
     except ValidationError as problem:
+        said = f"{notebook.stem} declares {', '.join(map(': '.join, kinds.items()))}"
         raise ValueError(f"{wrong_fields(problem, notebook.stem)}; {said}") from problem
-    except (NameError, SyntaxError, TypeError, AttributeError) as problem:
-        allowed = "parameters have names, and are int, float, str, bool, or lists or dicts of them"
-        raise ValueError(f"{allowed}; {said}") from problem

@@ -2,9 +2,8 @@
 says whether speculation pays at all, and writes the setting as JSON.
 
 Passes are timed, every method is counted along what the target writes on development prompts, and
-the setting with the best forecast, the best of another method, and a draft that needs no draft
-model race plain decoding on held-out prompts, on which nothing was chosen. Without --target and
---draft it takes the embedded models. Run it where nothing else runs.
+the best forecast, the best of another method, and a draft without a model race plain decoding on
+held-out prompts. Without --target and --draft it takes the embedded models. Run it alone.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,7 +12,6 @@ from pathlib import Path
 from typing import Annotated
 
 import pandas as pd
-import torch
 from tqdm.auto import tqdm
 
 from specdec_lib.core.chance import Sampler
@@ -31,7 +29,6 @@ from specdec_lib.measure.race.contenders import AUTOREGRESSIVE, ours
 from specdec_lib.measure.race.families import TOKEN_BY_TOKEN, with_int8_drafts
 from specdec_lib.measure.race.harness import race_prompts
 from specdec_lib.measure.race.learning import without_network
-from specdec_lib.measure.race.lineup import Say
 from specdec_lib.measure.race.table import over_plain, ratio_table
 from specdec_lib.measure.sweep.grid import Setting
 from specdec_lib.measure.sweep.identity import fingerprint
@@ -43,7 +40,7 @@ from specdec_lib.theory import Margin, margin
 from specdec_lib.workload import Ladder, Prompt, load_ladder, load_prompts
 
 TOKENS, SETTINGS = 64, 6  # new tokens per prompt at most, and settings per method, as usual
-BESIDE = 2  # settings that are held against plain decoding
+PLAIN: Named = (AUTOREGRESSIVE, TOKEN_BY_TOKEN)
 FREE: Named = ("copies and recycled tokens", "no draft model")  # it learns: no replay foretells it
 ADVICE = {
     "yes": "Speculate",
@@ -54,23 +51,14 @@ ADVICE = {
 
 @dataclass(frozen=True)
 class Plan:
-    """What to decode with, and why.
+    """What to decode with, and why."""
 
-    setting      the one with the best forecast, or plain decoding unless `pays` is "yes"
-    pays         "yes", "no" or "unclear": whether it beats plain decoding on held-out prompts
-    forecasts    `measure.planning.forecasts` of every setting on development prompts
-    policy       per situation (`drafts.planned.situation`) the setting that is worth most
-    held_out     rows of `ratio_table` over plain decoding, which is the first; the second has the
-                 best forecast, the third the best of another method; the last is FREE
-    margin       what the forecast gain of the second hangs on
-    """
-
-    setting: Setting
-    pays: str
-    forecasts: pd.DataFrame
-    policy: Mapping[int, Named]
+    setting: Setting  # the one with the best forecast, or plain decoding unless `pays` is "yes"
+    pays: str  # "yes", "no" or "unclear": whether it beats plain decoding on held-out prompts
+    forecasts: pd.DataFrame  # `measure.planning.forecasts` of every setting
+    # rows of `ratio_table`: plain decoding, the best forecast, the best of another method, FREE
     held_out: pd.DataFrame
-    margin: Margin
+    margin: Margin  # what the best forecast's gain hangs on
 
 
 @checked
@@ -80,19 +68,17 @@ def make_plan(
     development: Sequence[Prompt],
     held_out: Sequence[Prompt],
     *,
+    keep: Path,
     tokens: int = TOKENS,
     settings: Annotated[int, Within(1)] = SETTINGS,
     seed: int = 0,
-    keep: Path | None = None,
-    say: Say = lambda line: None,
 ) -> Plan:
     """The plan for these models and prompts on this machine, which should do nothing else.
 
     development    prompts to plan on; `held_out` are those to judge on
+    keep           a folder for what is finished: the same call goes on there
     tokens         new ones per prompt, at most
     settings       that are tried of each method
-    keep           a folder for what is finished: the same call goes on there
-    say            called with a line when something is settled
 
     Raises ValueError if there are fewer than two development prompts or no held-out one.
     """
@@ -100,33 +86,28 @@ def make_plan(
         got = f"{len(development)} and {len(held_out)}"
         raise ValueError(f"a plan needs 2 development prompts and a held-out one, got {got}")
     limits = {"tokens": tokens, "seed": seed}
-    device = machine_name(str(ladder.target.model.device))
-    same = (device, sampler, limits, settings, [one.text for one in development], ladder)
-    folder = keep and keep / fingerprint(*same)
-    texts = [*written_texts(ladder, sampler, development, limits, folder and folder / "texts")]
-    passes = timed_passes(ladder, texts, folder and folder / "passes")
-    asked = {"most": settings, "keep": folder}
-    policy, tried = plan_settings(ladder, sampler, texts, passes, **asked)
+    device, given = machine_name(str(ladder.target.model.device)), [one.text for one in development]
+    folder = keep / fingerprint(device, sampler, limits, settings, given, ladder)
+    texts = [*written_texts(ladder, sampler, development, limits, folder / "texts")]
+    passes = timed_passes(ladder, texts, folder / "passes")
+    _, tried = plan_settings(ladder, sampler, texts, passes, most=settings, keep=folder)
     table = forecasts(tried.trials, tried.prices)
     best, raced = _to_race(table, tried.drafts)
-    say(f"{len(tried.drafts)} settings were counted on {len(texts)} prompts; the best forecasts:")
-    say(table.head(5).drop(columns="prompts").round(2).to_string(index=False))
-    kept = folder and folder / "held-out" / fingerprint(raced)
+    kept = folder / "held-out" / fingerprint(raced)
     rows = _race(ladder, sampler, raced, held_out, limits, kept)
     pays = _pays(rows.iloc[1])
     name, draft = (best[0], raced[best]) if pays == "yes" else ("plain", NoDraft())
-    setting, judged = Setting(name, draft, sampler), without_few(rows)
-    return Plan(setting, pays, table, policy, judged, _margin(tried, best))
+    setting = Setting(name, draft, sampler)
+    return Plan(setting, pays, table, without_few(rows), _margin(tried, best))
 
 
 def _to_race(table: pd.DataFrame, tried: Mapping[Named, Draft]) -> tuple[Named, dict[Named, Draft]]:
-    """The setting with the best forecast but for plain decoding, and with plain decoding, the best
-    of another method and FREE the drafts that race.
+    """The guessing setting with the best forecast, and the drafts that race: plain decoding, that
+    setting, the best of another method, and FREE.
     """
-    guessing = table[table.method != AUTOREGRESSIVE].drop_duplicates("method")[:BESIDE]
-    names = [(one.method, one.setting) for one in guessing.itertuples()]
-    plain = (AUTOREGRESSIVE, TOKEN_BY_TOKEN)
-    return names[0], {name: tried[name] for name in (plain, *names)} | {FREE: without_network()}
+    guessing = table[table.method != AUTOREGRESSIVE].drop_duplicates("method")[:2]
+    names = [*zip(guessing.method, guessing.setting, strict=True)]
+    return names[0], {name: tried[name] for name in (PLAIN, *names)} | {FREE: without_network()}
 
 
 def _race(
@@ -135,7 +116,7 @@ def _race(
     raced: Mapping[Named, Draft],
     prompts: Sequence[Prompt],
     limits: Mapping[str, int],
-    keep: Path | None,
+    keep: Path,
 ) -> pd.DataFrame:
     """The rows of `ratio_table` over plain decoding of these drafts on held-out prompts."""
     racing = [
@@ -148,13 +129,9 @@ def _race(
 
 
 def _margin(tried: Tried, best: Named) -> Margin:
-    trials, prices = tried.trials, tried.prices
-    own, plain = (
-        trials[(trials.method == method) & (trials.setting == setting)]
-        for method, setting in (best, (AUTOREGRESSIVE, TOKEN_BY_TOKEN))
-    )
-    overheads = (prices.outside[best[0]], prices.outside[AUTOREGRESSIVE])
-    return margin(whole(own), whole(plain), prices.passes, *overheads)
+    trials, prices = tried.trials.groupby(["method", "setting"]), tried.prices
+    own, plain = (whole(trials.get_group(name)) for name in (best, PLAIN))
+    return margin(own, plain, prices.passes, prices.outside[best[0]], prices.outside[PLAIN[0]])
 
 
 def _pays(best: pd.Series) -> str:
@@ -170,7 +147,6 @@ def main(arguments: list[str] | None = None) -> None:
     add_models(parser, "float32", limit=10, max_new_tokens=TOKENS)
     add = parser.add_argument
     add("--runtime", default="auto", choices=RUNTIMES, help="of our loop (default: fast if it can)")
-    add("--threads", type=int, help="of torch; by default torch's own choice")
     told = f"of each method, counted on development prompts (default: {SETTINGS})"
     add("--settings", type=int, default=SETTINGS, help=told)
     add("--json", type=Path, default=Path("plan.json"), help="where the setting is written")
@@ -179,34 +155,30 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_common("--seed", 0)
     given = parser.parse_args(arguments)
     check_output(given.json)
-    if given.threads is not None:
-        torch.set_num_threads(given.threads)
     sampler = Sampler(given.temperature, top_k=given.top_k)
     development, held_out = (
         load_prompts(given.prompts, split, given.limit) for split in ("development", "held-out")
     )
-    named = ("tokenizer", "device", "dtype", "runtime")
-    ladder = load_ladder(given.target, given.draft, **{name: vars(given)[name] for name in named})
-    ladder = with_int8_drafts(ladder)
+    how = {name: vars(given)[name] for name in ("tokenizer", "device", "dtype", "runtime")}
+    ladder = with_int8_drafts(load_ladder(given.target, given.draft, **how))
     counts = f"{len(development)} development and {len(held_out)} held-out prompts"
     print(f"{ladder.target.runtime}; {counts} of {given.prompts}", flush=True)
-    how = {"tokens": given.max_new_tokens, "settings": given.settings, "seed": given.seed}
-    how |= {"keep": cache_folder() / "plan", "say": lambda line: print(line, flush=True)}
-    plan = make_plan(ladder, sampler, development, held_out, **how)
+    limits = {"tokens": given.max_new_tokens, "settings": given.settings, "seed": given.seed}
+    plan = make_plan(ladder, sampler, development, held_out, keep=cache_folder() / "plan", **limits)
     write_whole(given.json, export_setting(plan.setting).encode())
-    print(told_plan(plan))
-    print(
-        f"The setting is written to {given.json}; `specdec hf {given.json}` shows other engines'."
-    )
+    shows = f"`specdec hf {given.json}` shows other engines'"
+    print(f"{plan_in_words(plan)}\nThe setting is written to {given.json}; {shows}.")
 
 
-def told_plan(plan: Plan) -> str:
-    """The plan in words: the verdict, the runner-up, and what the verdict hangs on."""
+def plan_in_words(plan: Plan) -> str:
+    """The best forecasts, the verdict, the runner-up, and what the verdict hangs on."""
     _, best, *others, free = plan.held_out.itertuples(index=False)
-    foreseen = plan.forecasts.set_index(["method", "setting"]).loc[(best.method, best.setting)]
-    hangs = plan.margin
+    table, hangs = plan.forecasts, plan.margin
+    foreseen = table.set_index(["method", "setting"]).loc[(best.method, best.setting)]
     advice = f"{ADVICE[plan.pays]}: on {best.prompts} held-out prompts {_told(best)}"
-    lines = [
+    lines = (
+        f"{len(table)} settings were counted on {table.prompts.max()} prompts; the best forecasts:",
+        table.head(5).drop(columns="prompts").round(2).to_string(index=False),
         f"\n{advice} as plain decoding.",
         f"{best.ms_per_token:.2f} ms per token; the forecast was {foreseen.ms_per_token:.2f}.",
         *(f"Runner-up: {_told(one)}." for one in others),
@@ -215,12 +187,7 @@ def told_plan(plan: Plan) -> str:
         f" {hangs.needed:.2f} on; it would be {hangs.free_drafts:.2f} times as fast as plain"
         f" decoding if drafting were free, and {hangs.free_rows:.2f} times if verifying many rows"
         " took no longer than one.",
-    ]
-    if hangs.dearer_drafts <= 0:
-        lines.append("It would not pay with free drafts either.")
-    elif hangs.dearer_drafts < float("inf"):
-        times = f"{hangs.dearer_drafts:.2g} times"
-        lines.append(f"It breaks even where its drafts' passes take {times} as long.")
+    )
     return "\n".join(lines)
 
 

@@ -1,0 +1,159 @@
+"""`specdec distil ngrams`: counts the n-gram stage on samples of the draft itself, because it must
+predict the draft and not the language. An interrupted run goes on where it stopped.
+
+`specdec measure growth`: how that stage grows with the samples, and what pruning costs. It counts
+on ever more of them, and looks how often the table then knows what the draft takes, at the
+positions of texts that the target wrote on development prompts.
+Source: Spector and Ré 2023, section 3.2, which reports one table (120 M tokens sampled from the
+draft at temperature 1.5) and no curve.
+"""
+
+import time
+from collections.abc import Iterator, Sequence
+from io import BytesIO
+from random import Random
+
+import numpy as np
+import pandas as pd
+import torch
+from tqdm.auto import tqdm
+from transformers import LlamaForCausalLM
+
+from specdec_lib.core.chance import Chance, Sampler
+from specdec_lib.core.commandline import Parser, write_csv
+from specdec_lib.core.files import DATA, cache_folder, write_whole
+from specdec_lib.drafts.ngram import NgramDraft
+from specdec_lib.measure.intervals import bootstrap, named_interval
+from specdec_lib.measure.replay import record
+from specdec_lib.measure.texts import Texts, every_domain
+from specdec_lib.models.batched import BatchedPasses, draw
+from specdec_lib.models.katz import table_file
+from specdec_lib.models.katz.model import Katz
+from specdec_lib.models.students import assemble
+from specdec_lib.suite.distil.lessons import read_head
+from specdec_lib.suite.distil.writing import Conversation, add_text, read_text
+from specdec_lib.suite.setup import load_target
+from specdec_lib.workload import Ladder, Prompt, load_ladder, seeds
+
+ORDER, TEMPERATURE = 3, 1.5
+GIVEN = 16  # tokens of an answer that a sample starts from; they are not counted
+LENGTH, ROWS = 240, 256  # of a sample, and samples at a time
+PIECE, PIECES = 1_000_000, 4  # tokens sampled with one seed and kept in one file, and such files
+BYTES = 3_000_000  # of the stored table
+
+PLACE = DATA / "measured" / "katz_growth.csv"
+SAMPLERS = {"greedy": Sampler(0), "T = 1": Sampler(1.0)}
+SIZES = (0.125, 0.25, 0.5, 1, 2, 4)  # millions of sampled tokens
+RANKS, TEXT_TOKENS = 4, 128  # guesses that are looked at, and tokens of each text
+# the chance of a text, and per token the ORDER before it, its position, and the draft's choice
+Along = list[tuple[Chance, list[tuple[tuple[int, ...], int, int]]]]
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Sample the draft, piece by piece, and store the table of what was counted."""
+    parser = Parser("distil ngrams", "count n-grams on samples of the draft at temperature 1.5")
+    add_text(parser)
+    texts, folder = read_text(parser.parse_args(arguments).text), cache_folder() / "drafts"
+    head = read_head(cache_folder() / "lessons")
+    student = assemble(load_target(), folder / "draft.safetensors")
+    samples = []
+    for seed in range(PIECES):
+        path = folder / f"draft-samples-{seed:03}.npy"
+        if not path.is_file():
+            stream = BytesIO()
+            np.save(stream, np.stack(list(sample(student, head, texts, seed))))
+            write_whole(path, stream.getvalue())
+        samples += list(np.load(path))
+    whole = Katz.fit(samples, student.config.vocab_size, ORDER)
+    pruned = whole.pruned(BYTES)
+    pruned.save(folder / "katz.npz")
+    print(f"{pruned.ngrams:,} of {whole.ngrams:,} n-grams are kept")
+
+
+def sample(
+    student: LlamaForCausalLM, head: Sequence[int], texts: Sequence[Conversation], seed: int
+) -> Iterator[np.ndarray]:
+    """At least PIECE sampled tokens as arrays of LENGTH, from random places in answers."""
+    random, generator = Random(seed), torch.Generator().manual_seed(seed)
+    ids, drawn = torch.tensor(head), torch.zeros(ROWS, dtype=torch.bool)
+    for _ in tqdm(range(0, PIECE, ROWS * LENGTH), "samples"):
+        given = []
+        for _ in range(ROWS):
+            one = random.choice(texts)
+            end = max(GIVEN, one.start + random.randrange(one.answer_tokens))
+            given.append(one.ids[end - GIVEN : end])
+        columns = list(torch.tensor(given).T)  # one per position
+        passes = BatchedPasses(student, ROWS, GIVEN + LENGTH, head=head)
+        for position in range(GIVEN + LENGTH - 1):
+            logits = passes.logits(columns[position], torch.full((ROWS,), position))
+            if position >= GIVEN - 1:
+                columns.append(ids[draw(logits, TEMPERATURE, generator, greedy=drawn)])
+        yield from torch.stack(columns[GIVEN:], dim=1).numpy().astype(np.uint16)
+
+
+def places(ladder: Ladder, stored: Texts, prompts: Sequence[Prompt]) -> Along:
+    """The first TEXT_TOKENS places of each text, with its chance."""
+    found = []
+    limits = {"max_new_tokens": TEXT_TOKENS, "texts": stored, "progress": False}
+    recorded = record(prompts, ladder, stored.sampler, **limits)
+    for prompt, seed, one in zip(prompts, seeds(prompts, 0), recorded, strict=True):
+        given = ladder.encode(prompt)
+        text, chosen = given + one.tokens, one.choices["draft"].tokens
+        numbered = zip(range(len(given), len(text)), chosen, strict=False)
+        own = [(text[max(0, at - ORDER) : at], at, token) for at, token in numbered]
+        found.append((Chance(seed, stored.sampler), own))
+    return found
+
+
+def knows(table: Katz, along: Along, counted_at: float) -> dict[str, float]:
+    """How often the draft's choice is the table's first, and among its first four; lookup times."""
+    guesser = NgramDraft(table, widths=(1,), counted_at=counted_at)
+    hits, seconds = np.zeros((len(along), RANKS)), 0.0
+    for number, (chance, own) in enumerate(along):
+        for window, at, token in own:
+            guesses = guesser.rank(window, RANKS, chance, at)[0]
+            hits[number, : len(guesses)] += np.array(guesses) == token
+        started = time.perf_counter()
+        for window, *_ in own:
+            table.top(window, RANKS)
+        seconds += time.perf_counter() - started
+    sizes = [len(own) for _, own in along]
+    found = {"prompts": len(sizes), "places": sum(sizes)}
+    found["lookup_microseconds"] = 1e6 * seconds / sum(sizes)
+    found |= named_interval("first", bootstrap(hits[:, 0], sizes))
+    return found | named_interval("among_4", bootstrap(hits.sum(axis=1), sizes))
+
+
+def grow(vocabulary: int, samples: np.ndarray, along: dict[str, Along]) -> pd.DataFrame:
+    """A row per size, sampler and table (whole, or pruned to what the ladder stores)."""
+    rows = []
+    for millions in tqdm(SIZES, "sizes"):
+        streams = list(samples[: round(millions * PIECE / samples.shape[1])])
+        started = time.perf_counter()
+        whole = Katz.fit(streams, vocabulary, order=ORDER)
+        seconds = time.perf_counter() - started
+        for name, table in (("whole", whole), ("pruned", whole.pruned(BYTES))):
+            size = {"millions": millions, "table": name, "ngrams": table.ngrams}
+            size["bytes"] = len(table_file.packed(table.levels, table.taken))
+            size["build_seconds"] = seconds
+            for sampling, own in along.items():
+                rows.append(size | {"sampling": sampling} | knows(table, own, TEMPERATURE))
+    return pd.DataFrame(rows)
+
+
+def measure_growth(arguments: Sequence[str] | None = None) -> None:
+    """Run `specdec measure growth`; raises ValueError if too little was sampled."""
+    parser = Parser("measure growth", "n-gram quality by number of samples", writes=[PLACE])
+    parser.add_common("--limit", 12, "development prompts of each domain")
+    given = parser.parse_args(arguments)
+    pieces = sorted((cache_folder() / "drafts").glob("draft-samples-*.npy"))
+    if len(pieces) < max(SIZES):
+        wanted = f"{max(SIZES):g} million sampled tokens are wanted, got {len(pieces)} million"
+        raise ValueError(f"{wanted}; `specdec distil ngrams` samples them")
+    torch.set_num_threads(1)
+    ladder, prompts = load_ladder(device="cpu"), every_domain("development", given.limit)
+    stored = zip(SAMPLERS, Texts.stored(tuple(SAMPLERS.values())), strict=True)
+    along = {name: places(ladder, texts, prompts) for name, texts in stored}
+    table = grow(ladder.katz.vocabulary, np.concatenate([*map(np.load, pieces)]), along)
+    write_csv(table, PLACE, 4)
+    print(table.to_string())
