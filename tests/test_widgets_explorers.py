@@ -6,21 +6,14 @@ import ipywidgets
 import pytest
 from test_widgets import contents
 from test_widgets_cascades import NAMES, OURS, PRICES, made_replays, refuse
+from test_widgets_costs import PLAIN, POINTS, SOURCES, STEEP, TARGET, TREE, curves
 from test_widgets_numbers import GUESSES, ROUNDS
-from test_widgets_passes import POINTS, STEEP, curves
-from test_widgets_plans import PLAIN, SOURCES, TARGET, TREE
 
 from specdec_lib.show import widgets
 
 SAMPLED = {"budget": 6, "depth": 3, "temperature": 1.0, "top_k": None}
 STEPS = {"rule": "reject", "step": 2, "budget": 4, "depth": 2}
-CASCADE = {
-    "prices": PRICES,
-    "start": OURS,
-    "texts": ("one", "other"),
-    "presets": {},
-    "tune": refuse,
-}
+CASCADE = {"prices": PRICES, "start": OURS, "texts": ("one", "other"), "presets": {}}
 EXPLORERS = {
     "acceptance": lambda *_: widgets.acceptance_explorer(GUESSES, ROUNDS, start={"least": 1}),
     "latency": lambda *_: widgets.latency_explorer(curves()),
@@ -28,7 +21,9 @@ EXPLORERS = {
         STEEP, POINTS, acceptance_rate=0.6, cost=0.16
     ),
     "plan": lambda *_: widgets.plan_explorer(SOURCES, TARGET, TREE, PLAIN),
-    "cascade": lambda *_: widgets.cascade_explorer(made_replays().beside, NAMES, **CASCADE),
+    "cascade": lambda *_: widgets.cascade_explorer(
+        made_replays().beside, NAMES, **CASCADE, tune=refuse
+    ),
     "trees": lambda *texts: widgets.tree_explorer(*texts, start=SAMPLED),
     "stages": lambda *texts: widgets.stage_explorer(*texts, start=SAMPLED),
     "steps": lambda *texts: widgets.round_steps(*texts, start=STEPS),

@@ -3,20 +3,23 @@
 import json
 import re
 
+import pandas as pd
 import pytest
 from own_models import gpt2
 
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.context import Context
 from specdec_lib.core.decode import decode
-from specdec_lib.drafts.combined import NoDraft
+from specdec_lib.drafts.staged import StagedTree
 from specdec_lib.drafts.trees.growing import TreeDraft
+from specdec_lib.measure.sweep import stacks
 from specdec_lib.show.widgets import round_steps, stage_explorer, tree_explorer, trying
-from specdec_lib.show.widgets.trying import GUESSERS, DraftTrial, PassTimes, TreeSize
-from specdec_lib.theory import Overhead, PassTable, Work
+from specdec_lib.show.widgets.trying import GUESSERS, PassTimes, TreeSize
+from specdec_lib.theory import PassTable, Work
 from specdec_lib.workload import Prompt, load_ladder, seeds
 
 START = {"budget": 6, "depth": 3, "temperature": 0.0, "top_k": None}
+STAGED = {"budget": 4, "depth": 3, "scout_budget": 4}
 OWN = "def mean(values):\n"
 OWN_PROMPTS = [Prompt("a", "def f(x):\n    return", "own", "held-out", "here")]
 
@@ -74,12 +77,11 @@ def test_widths_shape_the_tree_and_their_field_is_open_only_then(trees, drawn):
 @pytest.mark.parametrize(
     "change, message",
     [
-        ({"shape": "widths per depth", "widths": "2,0"}, "whole numbers of at least 1"),
-        ({"shape": "widths per depth", "widths": ""}, "whole numbers of at least 1"),
-        ({"shape": "widths per depth", "widths": "9,9"}, "90 guesses; at most 64"),
+        ({"shape": "widths per depth", "widths": "2,0"}, "numbers from 1 on"),
+        ({"shape": "widths per depth", "widths": "a"}, "numbers from 1 on"),
+        ({"shape": "widths per depth", "widths": "9,9"}, "of up to 64 guesses"),
         ({"round": 10}, "there is no round 10"),
         ({"text": "word " * 600}, "reads at most 512"),
-        ({"text": "word " * 253}, "leaves room for 16 more"),
     ],
 )
 def test_what_cannot_be_shown_is_said_and_the_figures_stay(trees, drawn, change, message):
@@ -100,9 +102,9 @@ def test_every_guesser_guesses_by_budget_and_by_widths(name, ladder, prompts):
 @pytest.mark.parametrize(
     "explorer, start, message",
     [
-        (tree_explorer, {"shape": "round"}, "'shape' must be at one of"),
-        (round_steps, {"step": 99}, "'step' cannot be turned to 99: it stops at"),
-        (stage_explorer, {"scout": "owl"}, "'scout' must be at one of"),
+        (tree_explorer, {"shape": "round"}, "'shape' cannot be at 'round': it offers"),
+        (round_steps, {"step": 99}, "'step' cannot be at 99: it stops at"),
+        (stage_explorer, {"scout": "owl"}, "'scout' cannot be at 'owl': it offers"),
     ],
 )
 def test_an_explorer_that_starts_nowhere_is_refused(ladder, prompts, explorer, start, message):
@@ -114,22 +116,14 @@ def test_an_explorer_that_starts_nowhere_is_refused(ladder, prompts, explorer, s
 
 def test_a_predicted_speed_up_is_plain_decodings_time_over_the_drafts():
     table = PassTable((1, 2), (0,), ((1.0, 1.0),))
-    overheads = {(0.0, "tree"): Overhead(0.1), (0.0, "autoregressive"): Overhead(0.5)}
-    times = PassTimes("it", {"target": table, "draft": table.faster(10)}, overheads)
+    host = pd.DataFrame(
+        {"kind": ["tree", "autoregressive"] * 2, "temperature": [0.0, 0.0, 9.0, 9.0]}
+    )
+    host = host.assign(round_overhead=[0.1, 0.5, 7, 7], guess_overhead=0.0, pass_overhead=0.0)
+    times = PassTimes("it", {"target": table, "draft": table.faster(10)}, host)
     work = Work(3.0, 1.0, 1.0, {("target", 2, 8): 1, ("draft", 1, 8): 2})
     assert times.speed_up(work, 0.7, host=True) == pytest.approx(1.5 * 3 / 1.3)
     assert times.speed_up(work, 0.7, host=False) == pytest.approx(3 / 1.2)
-    other = Work(3.0, 1.0, 1.0, {("middle", 1, 8): 1})
-    assert times.speed_up(other, 0.0, host=False) is None
-
-
-def test_a_trial_remembers_and_what_it_remembers_is_what_is_decoded(ladder, prompts):
-    trial, name = DraftTrial(ladder, prompts[:1]), prompts[0].name
-    at = {"prompt": name, "text": "", "temperature": 1.0, "seed": 1}
-    make = lambda ladder, sampler, budget: TreeDraft(ladder.draft, budget=budget)  # noqa: E731
-    one, two = (trial.generation(at, make, 3) for _ in range(2))
-    assert one is two and trial.generation(at, make, 4) is not one
-    assert one.tokens == real(ladder, prompts[0], NoDraft(), Sampler(1.0), 1).tokens
 
 
 def test_a_round_is_walked_forward_and_back_with_buttons(steps):
@@ -195,3 +189,34 @@ def test_the_hosts_seconds_count_where_they_were_fitted(ladder, prompts, tmp_pat
         assert "Predicted speed" in box.words.value
         alone |= {draft} if "passes alone" in box.words.value else set()
     assert alone == {"n-gram", "Max-Gram", "draft and Max-Gram"}
+
+
+@pytest.fixture
+def stages(drawn, ladder, prompts):
+    return stage_explorer(ladder, prompts[:2], start=STAGED)
+
+
+def metric(drawn, name):
+    """The values of one metric, by stack."""
+    table = drawn.given("stages")
+    return table[table.metric == name].value.tolist()
+
+
+def test_the_stages_counts_are_those_of_real_rounds(stages, drawn, ladder, prompts):
+    one = TreeDraft(ladder.draft, budget=4, depth=3, match=ladder.match("draft", Sampler(0.0)))
+    two = StagedTree(one, stacks.scout(ladder, Sampler(0.0), budget=4), guided=2)
+    for place, draft in enumerate((one, two), 1):
+        played = real(ladder, prompts[0], draft)
+        passes = sum(used.usage["draft"].passes for used in played.rounds) / len(played.rounds)
+        assert metric(drawn, "tokens per round")[place] == pytest.approx(played.tokens_per_round)
+        assert metric(drawn, "draft passes per round")[place] == pytest.approx(passes)
+
+
+def test_a_second_stage_changes_passes_and_no_tokens(stages, drawn):
+    for scout in ("n-gram", "Max-Gram", "draft, for the middle model"):
+        for shape in ("tree", "chain"):
+            stages.turn(scout=scout, shape=shape)
+            plain, one, two = metric(drawn, "tokens per round")
+            assert plain == 1 <= one == two
+    stages.turn(scout="none", text="def mean(values):\n")
+    assert len(metric(drawn, "tokens per round")) == 2 and "alert" not in stages.words.value

@@ -1,17 +1,12 @@
-"""The explorers of a pass and of break-even: their numbers are those of curves and theory."""
+"""The explorers of a pass, of break-even and of a plan: their numbers are those of theory."""
 
 import pandas as pd
 import pytest
 
-from specdec_lib.show.widgets import break_even_explorer, faster_draft, latency_explorer
-from specdec_lib.theory import (
-    Overhead,
-    PassTable,
-    best_chain_speed_up,
-    chain_break_even,
-    chain_map,
-    tree_gains,
-)
+from specdec_lib import theory
+from specdec_lib.show import widgets
+from specdec_lib.show.widgets import break_even_explorer, latency_explorer
+from specdec_lib.theory import Overhead, PassTable, chain_break_even, chain_map, tree_gains
 from specdec_lib.theory.chains import chain_speed_up
 
 
@@ -38,30 +33,20 @@ def test_a_pass_is_read_off_the_curve_and_between_its_points_off_a_line(drawn):
     panel = latency_explorer(curves())
     assert panel.values()["context"] == 256, "the middle of the contexts there are"
     assert milliseconds(drawn) == pytest.approx(2.4 + 0.4)
+    assert "allow 1.40 ms (bandwidth or arithmetic): 50% of what it takes" in panel.words.value
     panel.turn(rows=6, context=160)
     assert milliseconds(drawn) == pytest.approx((2.4 + 4.0) / 2 + 160 / 640)
     ratio = (3.2 + 0.25) / (2.0 + 0.25)
-    assert "between measured ones" in panel.words.value
     assert f"{ratio:.2f} times a pass over one row: 5 guesses to verify" in panel.words.value
-
-
-def test_the_roofline_and_the_measured_band_are_in_the_words():
-    words = latency_explorer(curves()).words.value
-    assert "allow 1.40 ms (bandwidth or arithmetic): 50% of what it takes" in words
-    assert "half of the measured passes took 2.52 to 3.08" in words
-
-
-def test_models_and_runtimes_are_told_apart(drawn):
-    panel = latency_explorer(curves())
-    panel.turn(model="draft", runtime="reference")
+    panel.turn(rows=4, context=256, model="draft", runtime="reference")
     assert milliseconds(drawn) == pytest.approx(2.8 * 0.2 * 4)
 
 
-def test_a_runtime_that_lacks_a_model_is_refused():
+def test_a_runtime_that_lacks_a_model_is_said():
     table = curves()
-    some = table[(table.model == "target") | (table.runtime == "fast")]
-    with pytest.raises(ValueError, match="in every runtime; draft is not in reference"):
-        latency_explorer(some)
+    panel = latency_explorer(table[(table.model == "target") | (table.runtime == "fast")])
+    panel.turn(model="draft", runtime="reference")
+    assert "no pass was timed with runtime" in panel.words.value
 
 
 POINTS = pd.DataFrame([("draft", 0.6, 0.15)], columns=["pair", "acceptance_rate", "cost"])
@@ -124,7 +109,7 @@ def test_the_map_of_theory_is_the_best_chain_everywhere():
     places = [(cell.acceptance_rate, cell.cost) for cell in cells]
     assert places == [(rate, cost) for rate in rates for cost in costs]
     for rate, cost, cell in ((*place, cell) for place, cell in zip(places, cells, strict=True)):
-        best = best_chain_speed_up(rate, cost, hosted)
+        best = theory.best_chain_speed_up(rate, cost, hosted)
         assert cell.speed_up == pytest.approx(best, rel=1e-12)
         assert cell.speed_up == pytest.approx(chain_speed_up(rate, cell.length, cost, hosted))
     free, hosted = (chain_map([0.7], [0.2], overhead=one)[0].speed_up for one in (0.0, 0.1))
@@ -133,9 +118,9 @@ def test_the_map_of_theory_is_the_best_chain_everywhere():
 
 def test_break_even_is_where_the_best_chain_neither_gains_nor_loses():
     found, hosted = chain_break_even(0.6, 0.2, STEEP["steep"], overhead=0.05), _hosted(0.05)
-    at = best_chain_speed_up(found.acceptance_rate, 0.2, hosted)
+    at = theory.best_chain_speed_up(found.acceptance_rate, 0.2, hosted)
     assert at == pytest.approx(1, abs=1e-3) and at >= 1
-    assert best_chain_speed_up(0.6, found.cost, hosted) == pytest.approx(1)
+    assert theory.best_chain_speed_up(0.6, found.cost, hosted) == pytest.approx(1)
     # flat, one guess: a draft pays if α > c
     assert chain_break_even(0.5, 0.4) == pytest.approx((0.4, 0.5), abs=1e-3)
     assert chain_break_even(0.1, 3.0).acceptance_rate is None
@@ -150,12 +135,6 @@ def test_a_map_of_nothing_is_refused(options):
         chain_map(**{"rates": (0.5,), "costs": (0.2,)} | options)
 
 
-@pytest.mark.parametrize("curves, rate", [({}, 0.7), ({"flat": None}, 1.2)])
-def test_a_map_that_starts_nowhere_is_refused(curves, rate):
-    with pytest.raises(ValueError, match=f"got {len(curves)} curves"):
-        break_even_explorer(curves, POINTS, acceptance_rate=rate, cost=0.2)
-
-
 def test_a_faster_draft_gains_more_and_a_faster_host_too(drawn):
     target, draft = PassTable((1, 8), (0,), ((1.0, 1.5),)), PassTable((1,), (0,), ((0.3,),))
     sizes = {"budgets": (1, 2, 4), "depths": (1, 2, 4), "widths": (2,), "context": 0}
@@ -165,7 +144,79 @@ def test_a_faster_draft_gains_more_and_a_faster_host_too(drawn):
 
     def best(draft_factor, host_factor):
         tables, hosts = {"target": target, "draft": draft}, (Overhead(0.1, 0, 0.05), Overhead(0.05))
-        faster_draft(gains, tables, hosts, draft=draft_factor, host=host_factor)
+        widgets.faster_draft(gains, tables, hosts, draft=draft_factor, host=host_factor)
         return drawn.given("budget_speed_ups").speed_up.max()
 
     assert best(0.1, 1) < best(1, 1) < min(best(10, 1), best(1, 10))
+
+
+TARGET = PassTable((1, 2, 9, 33), (0,), ((1.0, 1.1, 1.8, 4.2),))
+DRAFT, MIDDLE = (PassTable((1, 9), (0,), ((cost, 1.2 * cost),)) for cost in (0.1, 0.2))
+TREE, PLAIN = Overhead(0.06, 0.002, 0.01), Overhead(0.03)
+SOURCES = {
+    "draft": widgets.Source([0.5, 0.15, 0.1], DRAFT),
+    "middle": widgets.Source([0.6, 0.2], MIDDLE),
+}
+
+
+@pytest.fixture
+def panel(drawn):
+    return widgets.plan_explorer(SOURCES, TARGET, TREE, PLAIN)
+
+
+def drawn_speeds(drawn, wanted):
+    """The speed-ups drawn of these trees."""
+    found = drawn.given("budget_speed_ups").set_index(["budget", "depth"]).speed_up
+    return {place: found[place] for place in wanted}
+
+
+def gains(rates, tables, **options):
+    """The speed-up of every tree that the panel may choose, by theory; one row per tree."""
+    sizes = {"budgets": range(1, 9), "depths": (1, 2, 3, 4, 6, 8), "widths": [3]}
+    found = pd.DataFrame(tree_gains(rates, tables, **sizes, **options))
+    found = found.drop_duplicates(["depth", "speed_up"]).set_index(["budget", "depth"])
+    return found.speed_up.to_dict()
+
+
+def test_the_drawn_tree_is_the_one_that_pays_best(drawn, panel):
+    rates, tables = [[0.5, 0.15, 0.1]], {"target": TARGET, "draft": DRAFT}
+    wanted = gains(rates, tables, overhead=TREE, plain=PLAIN)
+    assert drawn_speeds(drawn, wanted) == pytest.approx(wanted)
+    (budget, depth), best = max(wanted.items(), key=lambda item: item[1])
+    assert drawn.given("budget_speed_ups").speed_up.max() == pytest.approx(best) and best > 1
+    tree = theory.best_tree(rates, budget, depth)
+    assert drawn.given("shapes").parent.tolist() == list(tree.parents)
+    words = panel.words.value
+    assert f"{tree.guesses} guesses, {tree.depth} deep: {best:.2f} times" in words
+    assert f"emits {theory.expected_tokens(tree, rates):.2f} tokens" in words
+
+
+def test_every_knob_says_what_theory_says_of_its_change(drawn, panel):
+    panel.turn(rows=0.0, host=0.0, first=0.6)
+    flat = PassTable(TARGET.rows, (0,), ((1.0,) * 4,))
+    rates, cheap = [[0.6, 0.4 * 0.5 * 0.6, 0.4 * 0.5 * 0.4]], drawn.given("budget_speed_ups")
+    wanted = gains(rates, {"target": flat, "draft": DRAFT})
+    assert drawn_speeds(drawn, wanted) == pytest.approx(wanted)
+    panel.turn(cost=0.2)
+    wanted = gains(rates, {"target": flat, "draft": DRAFT.faster(0.5)})
+    assert drawn_speeds(drawn, wanted) == pytest.approx(wanted)
+    assert cheap.speed_up.max() > max(wanted.values()) + 0.01, "the control: costs count"
+
+
+def test_a_button_sets_what_was_measured_of_a_source(panel):
+    panel.buttons["middle"].click()
+    found = {"first": 0.6, "others": 0.5, "cost": 0.2}
+    assert panel.values() == found | {"rows": 1, "host": 1}
+
+
+@pytest.mark.parametrize(
+    "turn, said",
+    [
+        ({"cost": 1.0}, "it would pay with draft passes in"),
+        ({"first": 0.02, "others": 0.02, "host": 3.0}, "even free draft passes would not"),
+    ],
+)
+def test_where_nothing_pays_the_verdict_is_not_to_speculate(drawn, panel, turn, said):
+    panel.turn(**turn)
+    assert drawn.given("budget_speed_ups").speed_up.max() <= 1
+    assert "Do not speculate" in panel.words.value and said in panel.words.value
