@@ -77,10 +77,8 @@ class _Explained:
         read = draft.model.score(context, part)
         for depth in range(1, max(tree.depths) + 1):
             nodes = [node for node in range(len(tree)) if tree.depths[node] == depth]
-            what = f"{len(nodes)} guess{'es' if len(nodes) != 1 else ''}"
-            words = (
-                f"The draft proposes {what} for position {tree.root_position + depth}, by {how}."
-            )
+            what = "1 guess" if len(nodes) == 1 else f"{len(nodes)} guesses"
+            words = f"The draft proposes {what} for position {tree.position(nodes[0])}, by {how}."
             rows = [self._guess(node, read[number[tree.parents[node]]]) for node in nodes]
             yield Step("propose", words, tree.cut(depth), numbers=tuple(rows))
 
@@ -120,14 +118,14 @@ class _Explained:
 
     def _trial(self, event: Trial, path: tuple[int, ...]) -> Step:
         """The coin of one child; wanted, offered and left of its token and the likeliest others."""
-        tree, child, offered = self.tree, event.child, self.tree.rows[event.child]
+        tree, child = self.tree, event.child
         token, probability = tree.tokens[child], min(1.0, event.ratio)
         number = self.chance.uniform("coin", tree.root_position, tree.slots(child))
         coin, rows = {"probability": probability, "uniform": number, "kept": event.accepted}, []
+        known = {"wanted": event.wanted, "offered": tree.rows[child], "left": event.left}
         for one in dict.fromkeys((token, *_likeliest(event.wanted))):
-            chance_of = float(one == token) if offered is None else float(offered[one])
-            row = self._token(one) | {"wanted": float(event.wanted[one]), "offered": chance_of}
-            rows.append(row | {"left": float(event.left[one])} | coin)
+            probs = {name: float(row[one]) for name, row in known.items()}
+            rows.append(self._token(one) | probs | coin)
         end = "kept" if event.accepted else "rejected"
         words = f"Child {tree.slots(child)[-1] + 1}, {self.text(token)!r}: kept with probability"
         words += f" {probability:.3f}; the number is {number:.3f}: {end}."

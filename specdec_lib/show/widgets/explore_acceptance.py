@@ -43,8 +43,7 @@ def acceptance_explorer(
     guesses    of `acceptance.collect`, with further columns that become axes: `repetition` of the
                text (0–1), and `gap` (see `acceptance.with_gaps`)
     rounds     of the same call, with the same labels
-    start      where knobs start: draft, domain, temperature, rule (where rounds differ), by, per,
-               line, least (at risk) and bonus
+    start      where some knobs start
     """
     slices = [name for name in SLICES if name in rounds and rounds[name].nunique() > 1]
 

@@ -44,12 +44,11 @@ def cascade_explorer(
 
     evaluate    as `replay.Replays.beside`; the message of its ValueError is shown
     drafters    their names, strongest first; Max-Gram stays last in every order
-    prices      of a pass over that of a target pass, at which the price knobs start
+    prices      at first, of a pass over that of a target pass
     start       the setting at first, in increments
     texts       names that `evaluate` knows
     presets     buttons by name, each for a setting or for prices
-    tune        as `replay.Replays.tune`; its button turns the knobs to the answer, or to the best
-                setting that was tried within TUNE_SECONDS
+    tune        as `replay.Replays.tune`, of which the best within TUNE_SECONDS is shown
     """
     cascade = _Cascade(evaluate, tune, tuple(drafters), prices)
     turns = {name: cascade.values_of(one) for name, one in presets.items()}

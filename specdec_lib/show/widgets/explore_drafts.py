@@ -31,7 +31,6 @@ from specdec_lib.show.widgets.trying import DraftTrial, PassTimes, TreeSize
 from specdec_lib.theory import ModelShape, Rates, Work, best_tree
 from specdec_lib.workload import Ladder, Prompt
 
-TREES = ("draft", "middle")  # guess by a tree, for which the host's seconds were fitted
 BY_BUDGET, BY_WIDTHS = "budget", "widths per depth"
 PER_DEPTH = "children per node at depth 0, 1, …; used with 'widths per depth'"
 TREE_PRESETS = {
@@ -83,7 +82,8 @@ def _draw(trial: DraftTrial, times: PassTimes | None, **at: Any) -> Shown:
     generation = trial.follow(context, chance, draft)
     if number > (count := len(generation.rounds)):
         raise ValueError(f"this text has {count} rounds, there is no round {number}")
-    one, fitted = generation.rounds[number - 1], at["draft"] in TREES
+    fitted = at["draft"] in ("draft", "middle")  # trees, whose seconds in the host are known
+    one = generation.rounds[number - 1]
     work = work_of(generation.rounds, ladder.target.name)
     words = _words(ladder, generation, one) + _speed(times, work, at["temperature"], fitted=fitted)
     counts = f"{one.accepted} of {one.proposed} guesses accepted"
@@ -111,9 +111,7 @@ def _words(ladder: Ladder, generation: Generation, one: Round) -> str:
 
 
 def _speed(times: PassTimes | None, work: Work, temperature: float, *, fitted: bool) -> str:
-    """The speed-up that measured passes predict, as HTML; with the host's seconds where they were
-    `fitted` for this kind of draft.
-    """
+    """The speed-up that measured passes predict, with the host's seconds if `fitted`, as HTML."""
     if times is None:
         return "No speed-up is predicted: no pass times of these models are stored."
     speed, alone = (times.speed_up(work, temperature, host=host) for host in (fitted, False))

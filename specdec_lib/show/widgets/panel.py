@@ -61,6 +61,7 @@ class Panel(ipywidgets.VBox):
             knob.tooltip, knob.layout.width = knob.tooltip or knob.description, "auto"
         for name in self.values():
             self.knobs[name].style.description_width = LABEL_WIDTH
+            self.knobs[name].observe(self._redraw, names="value")
         self._set(start or {})
         shown = draw(**self.values())
         self.words = ipywidgets.HTML(status(shown.words))
@@ -70,8 +71,6 @@ class Panel(ipywidgets.VBox):
             self._check(values)
             press = partial(self.turn, **values)
             self.buttons[name] = push_button(name, press, _listed(values))
-        for name in self.values():
-            self.knobs[name].observe(self._redraw, names="value")
         self.working = ipywidgets.HTML(layout=ipywidgets.Layout(width="7em"))
         grid = ipywidgets.GridBox(list(self.knobs.values()), layout=GRID)
         row = ipywidgets.HBox([*self.buttons.values(), self.working], layout=ROW)
