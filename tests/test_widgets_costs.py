@@ -53,49 +53,43 @@ POINTS = pd.DataFrame([("draft", 0.6, 0.15)], columns=["pair", "acceptance_rate"
 STEEP = {"steep": lambda rows: 0.5 + 0.5 * rows, "flat": None}
 
 
-def speed_ups(drawn) -> list[float]:
-    return drawn.given("chain_lengths").speed_up.tolist()
+TURNS = [
+    ({}, 0.16, STEEP["steep"], "Do not speculate: no length pays."),
+    (
+        {"host": 0.2, "verify": "flat", "cost": 0.3},
+        0.3,
+        lambda rows: 1.2,
+        "Speculate, with 1 guess ",
+    ),
+    ({"acceptance_rate": 0.9, "verify": "flat"}, 0.16, None, "Speculate, with {best} guesses per"),
+    (
+        {"acceptance_rate": 0.2, "host": 9},
+        0.16,
+        lambda rows: STEEP["steep"](rows) + 9,
+        "even a free draft does",
+    ),
+]
 
 
-TURN = {"host": 0.2, "verify": "flat", "cost": 0.3}
-TURNS = ({}, 0.16, STEEP["steep"]), (TURN, 0.3, lambda rows: 1.2)
-
-
-@pytest.mark.parametrize("turn, cost, verify", TURNS)
-def test_the_bars_are_chain_speed_ups_with_the_host_added(drawn, turn, cost, verify):
+@pytest.mark.parametrize("turn, cost, verify, verdict", TURNS)
+def test_the_bars_and_the_verdict_are_those_of_chain_speed_ups(drawn, turn, cost, verify, verdict):
     panel = break_even_explorer(STEEP, POINTS, acceptance_rate=0.6, cost=0.16)
     panel.turn(**turn)
-    wanted = [chain_speed_up(0.6, length, cost, verify) for length in range(1, 13)]
-    assert speed_ups(drawn) == pytest.approx(wanted)
-    assert drawn.named("break_even", "here") == (0.6, cost), "the pair stands on the map"
+    rate, found = turn.get("acceptance_rate", 0.6), drawn.given("chain_lengths").speed_up.tolist()
+    wanted = [chain_speed_up(rate, length, cost, verify) for length in range(1, 13)]
+    assert found == pytest.approx(wanted)
+    assert drawn.named("break_even", "here") == (rate, cost), "the pair stands on the map"
+    assert verdict.format(best=1 + found.index(max(found))) in panel.words.value
+    assert ("Do not speculate" in panel.words.value) == (max(found) <= 1)
 
 
-@pytest.fixture
-def flat():
-    return break_even_explorer({"flat": None}, POINTS, acceptance_rate=0.7, cost=0.2)
-
-
-def test_the_map_is_of_the_best_length_or_of_the_one_set(drawn, flat):
+def test_the_map_is_of_the_best_length_or_of_the_one_set(drawn):
+    panel = break_even_explorer({"flat": None}, POINTS, acceptance_rate=0.7, cost=0.2)
     best = drawn.given("break_even").set_index(["acceptance_rate", "cost"]).speed_up
-    flat.turn(map="the length set", length=2)
+    panel.turn(map="the length set", length=2)
     two = drawn.given("break_even").set_index(["acceptance_rate", "cost"]).speed_up
     assert two[0.5, 0.3] == pytest.approx(chain_speed_up(0.5, 2, 0.3))
     assert (best >= two - 1e-12).all() and (best > two).any()
-
-
-@pytest.mark.parametrize(
-    "turn, verdict",
-    [
-        ({"acceptance_rate": 0.5, "cost": 0.4}, "Speculate, with 1 guess per round."),
-        ({"acceptance_rate": 0.9, "cost": 0.04}, "Speculate, with {best} guesses per round."),
-        ({"acceptance_rate": 0.2, "host": 0.5}, "even a free draft does not pay"),
-    ],
-)
-def test_the_verdict_follows_from_the_best_chain(drawn, flat, turn, verdict):
-    flat.turn(**turn)
-    found = speed_ups(drawn)
-    assert verdict.format(best=1 + found.index(max(found))) in flat.words.value
-    assert ("Do not speculate" in flat.words.value) == (max(found) <= 1)
 
 
 def _hosted(overhead):
@@ -127,9 +121,7 @@ def test_break_even_is_where_the_best_chain_neither_gains_nor_loses():
     assert chain_break_even(0.1, 0.2, overhead=0.5).cost is None
 
 
-@pytest.mark.parametrize(
-    "options", [{"lengths": ()}, {"lengths": (0, 1)}, {"overhead": -0.1}, {"costs": (-0.1,)}]
-)
+@pytest.mark.parametrize("options", [{"lengths": (0, 1)}, {"overhead": -0.1}, {"costs": (-0.1,)}])
 def test_a_map_of_nothing_is_refused(options):
     with pytest.raises(ValueError, match="a map needs lengths of at least 1"):
         chain_map(**{"rates": (0.5,), "costs": (0.2,)} | options)

@@ -4,8 +4,9 @@ import json
 
 import ipywidgets
 import pytest
+from test_replay_studies import PRICES
 from test_widgets import contents
-from test_widgets_cascades import NAMES, OURS, PRICES, made_replays, refuse
+from test_widgets_cascades import NAMES, OURS, made_replays, refuse
 from test_widgets_costs import PLAIN, POINTS, SOURCES, STEEP, TARGET, TREE, curves
 from test_widgets_numbers import GUESSES, ROUNDS
 

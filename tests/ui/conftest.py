@@ -30,10 +30,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrowserContext
     """A browser with a profile of its own."""
     found = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, BROWSERS)), None)
     if not found:
-        pytest.fail(
-            "browser tests need Chromium: `apt install chromium`, or name one in the environment"
-            " variable CHROMIUM"
-        )
+        pytest.fail("browser tests need Chromium: `apt install chromium`, or name one in $CHROMIUM")
     with sync_playwright() as driver:
         profile = tmp_path_factory.mktemp("profile")
         window = {"viewport": {"width": 1500, "height": 1100}, "reduced_motion": "reduce"}
