@@ -18,13 +18,9 @@ SAMPLERS = (Sampler(0.0), Sampler(1.0), Sampler(0.7, top_k=3))
 CASES = ((look_up, "ranked"), (reject, "distinct"))
 
 
-def text(token: int) -> str:
-    return "abcde"[token]
-
-
 def told(rule, siblings, chance):
     draft = TreeDraft(DRAFT, budget=6, depth=3, siblings=siblings)
-    steps = steps_of(TARGET, draft, CONTEXT, chance, rule=rule, text=text)
+    steps = steps_of(TARGET, draft, CONTEXT, chance, rule=rule, text="abcde".__getitem__)
     return draft.propose(CONTEXT, chance), steps
 
 
@@ -92,38 +88,24 @@ def test_noise_is_the_positions_own_a_sum_is_a_sum_and_the_largest_comes_first()
         assert own == sorted(own, reverse=True)
 
 
-def test_each_drawn_number_falls_on_its_tokens_part():
+def test_drawn_numbers_fall_on_their_tokens_parts_and_what_is_left_is_without_what_was_offered():
+    rejected = []
     for seed in range(40):
         _, steps = told(reject, "distinct", Chance(seed, Sampler(1.0)))
         drawn = [row for row in numbers(steps, "draw") if row["chosen"]]
         assert len(guesses := numbers(steps, "propose")) == 6 and len(drawn) == 1
         assert all(row["low"] <= row["uniform"] < row["high"] for row in (*guesses, *drawn))
-
-
-def test_what_is_left_is_a_distribution_without_what_was_offered():
-    rounds = [told(reject, "distinct", Chance(seed, Sampler(1.0)))[1] for seed in range(30)]
-    coins = [one.numbers for steps in rounds for one in of_kind(steps, "coin")]
-    rejected = [rows for rows in coins if not rows[0]["kept"]]
-    assert rejected
+        rejected += [one.numbers for one in of_kind(steps, "coin") if not one.numbers[0]["kept"]]
+    assert len(rejected) > 10
     for rows in rejected:
         over = {row["token"]: max(0.0, row["wanted"] - row["offered"]) for row in rows}
         left = {token: value / sum(over.values()) for token, value in over.items()}
         assert {row["token"]: row["left"] for row in rows} == pytest.approx(left, abs=1e-6)
 
 
-@pytest.mark.parametrize("rule, siblings", CASES)
-def test_the_steps_come_in_order_and_the_tree_grows_by_levels(rule, siblings):
-    tree, steps = told(rule, siblings, Chance(2, Sampler(1.0)))
+def test_the_steps_come_in_order_and_the_tree_grows_by_levels():
+    tree, steps = told(look_up, "ranked", Chance(2, Sampler(1.0)))
     kinds, depth = [one.kind for one in steps], max(tree.depths)
     assert kinds[: depth + 2] == ["context", *["propose"] * depth, "score"] and kinds[-1] == "emit"
     assert [max(one.tree.depths) for one in steps[: depth + 1]] == list(range(depth + 1))
     assert steps[depth].tree.guesses == tree.guesses == len(numbers(steps, "propose"))
-    verdict = rule(tree, TARGET.score(CONTEXT, tree), Chance(2, Sampler(1.0)))
-    assert (steps[-1].path, steps[-1].numbers[-1]["token"]) == (verdict.path, verdict.bonus)
-
-
-def test_chance_tells_its_numbers():
-    chance = Chance(4, Sampler(1.0))
-    assert Chance(4).noise(7, [0, 3]) == [0.0, 0.0]
-    number, key = chance.uniform("coin", 3, (0, 1)), (3, (0, 1))
-    assert chance.coin(number + 1e-9, *key) and not chance.coin(number, *key) and 0 <= number < 1

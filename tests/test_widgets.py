@@ -39,6 +39,8 @@ def test_turning_draws_once_and_says_what_it_shows():
     box.turn(width=2, note="two")
     assert shown(box) == [([2], "two"), ([-2], "bars")]
     assert all(part in box.words.value for part in ("<b>2</b>", 'role="status"', "aria-live"))
+    assert [one.description for one in box.knobs.values()] == ["width", "note", "kind of note"]
+    assert [one.tooltip for one in box.knobs.values()] == ["bars", "note", "what kind"]
 
 
 def test_a_panel_says_that_it_is_working_and_stops_saying_so():
@@ -110,12 +112,6 @@ def test_a_panel_stands_as_an_image_where_widgets_cannot_run():
     assert "width 1" in bundle["text/plain"]
     assert base64.b64decode(bundle["image/png"]).startswith(b"\x89PNG")
     assert "application/vnd.jupyter.widget-view+json" in bundle
-
-
-def test_every_knob_is_labelled():
-    knobs = panel().knobs
-    assert [one.description for one in knobs.values()] == ["width", "note", "kind of note"]
-    assert [one.tooltip for one in knobs.values()] == ["bars", "note", "what kind"]
 
 
 def contents(figure):

@@ -35,24 +35,20 @@ def made_replays() -> Replays:
 replays = pytest.fixture(made_replays, scope="module")
 
 
-class Evaluation:
+@pytest.fixture
+def evaluate():
     """An evaluation that remembers its calls."""
 
-    def __init__(self) -> None:
-        self.calls = []
-
-    def __call__(self, setting, prices, texts):
-        self.calls.append((setting, dict(prices), texts))
+    def called(setting, prices, texts):
+        called.calls.append((setting, dict(prices), texts))
         row = {"swi": 1.5, "low": 1.4, "high": 1.6, "tokens_per_round": 2.0, "texts": 10}
         row |= {f"{name}_{what}": 1.0 for name in prices for what in ("passes", "price")}
         row |= {"acceptance_rate": 0.5, "ratio": 1.0, "ratio_low": 1.0, "ratio_high": 1.0}
         rival = {"setting": "rival", "ratio": 1.2, "ratio_low": 1.1, "ratio_high": 1.3}
         return pd.DataFrame([row | {"setting": "this setting"}, row | rival])
 
-
-@pytest.fixture
-def evaluate():
-    return Evaluation()
+    called.calls = []
+    return called
 
 
 def refuse(*_: object, **__: object) -> Tuned:

@@ -1,5 +1,7 @@
 """The explorers of a pass, of break-even and of a plan: their numbers are those of theory."""
 
+from itertools import product
+
 import pandas as pd
 import pytest
 
@@ -53,21 +55,12 @@ POINTS = pd.DataFrame([("draft", 0.6, 0.15)], columns=["pair", "acceptance_rate"
 STEEP = {"steep": lambda rows: 0.5 + 0.5 * rows, "flat": None}
 
 
+HOST = {"acceptance_rate": 0.2, "host": 9.0, "verify": "flat"}
 TURNS = [
     ({}, 0.16, STEEP["steep"], "Do not speculate: no length pays."),
-    (
-        {"host": 0.2, "verify": "flat", "cost": 0.3},
-        0.3,
-        lambda rows: 1.2,
-        "Speculate, with 1 guess ",
-    ),
-    ({"acceptance_rate": 0.9, "verify": "flat"}, 0.16, None, "Speculate, with {best} guesses per"),
-    (
-        {"acceptance_rate": 0.2, "host": 9},
-        0.16,
-        lambda rows: STEEP["steep"](rows) + 9,
-        "even a free draft does",
-    ),
+    ({"host": 0.2, "verify": "flat", "cost": 0.3}, 0.3, lambda rows: 1.2, "with {best} guesses"),
+    ({"acceptance_rate": 0.5, "verify": "flat", "cost": 0.4}, 0.4, None, "Speculate, with 1 guess"),
+    (HOST, 0.16, lambda rows: 10.0, "even a free draft does not pay"),
 ]
 
 
@@ -92,26 +85,21 @@ def test_the_map_is_of_the_best_length_or_of_the_one_set(drawn):
     assert (best >= two - 1e-12).all() and (best > two).any()
 
 
-def _hosted(overhead):
-    """The steep curve with a host's seconds added."""
-    return lambda rows: STEEP["steep"](rows) + overhead
-
-
 def test_the_map_of_theory_is_the_best_chain_everywhere():
-    rates, costs = (0.0, 0.3, 0.7, 1.0), (0.0, 0.2, 1.5)
-    cells, hosted = chain_map(rates, costs, STEEP["steep"], overhead=0.1), _hosted(0.1)
-    places = [(cell.acceptance_rate, cell.cost) for cell in cells]
-    assert places == [(rate, cost) for rate in rates for cost in costs]
-    for rate, cost, cell in ((*place, cell) for place, cell in zip(places, cells, strict=True)):
+    places = [*product((0.0, 0.3, 0.7, 1.0), (0.0, 0.2, 1.5))]
+    cells = chain_map((0.0, 0.3, 0.7, 1.0), (0.0, 0.2, 1.5), STEEP["steep"], overhead=0.1)
+    hosted = lambda rows: STEEP["steep"](rows) + 0.1  # noqa: E731
+    for (rate, cost), cell in zip(places, cells, strict=True):
         best = theory.best_chain_speed_up(rate, cost, hosted)
+        assert (cell.acceptance_rate, cell.cost) == (rate, cost)
         assert cell.speed_up == pytest.approx(best, rel=1e-12)
         assert cell.speed_up == pytest.approx(chain_speed_up(rate, cell.length, cost, hosted))
-    free, hosted = (chain_map([0.7], [0.2], overhead=one)[0].speed_up for one in (0.0, 0.1))
-    assert free > hosted, "the control: a host that costs nothing"
+    assert chain_map([0.7], [0.2])[0].speed_up > chain_map([0.7], [0.2], overhead=0.1)[0].speed_up
 
 
 def test_break_even_is_where_the_best_chain_neither_gains_nor_loses():
-    found, hosted = chain_break_even(0.6, 0.2, STEEP["steep"], overhead=0.05), _hosted(0.05)
+    found = chain_break_even(0.6, 0.2, STEEP["steep"], overhead=0.05)
+    hosted = lambda rows: STEEP["steep"](rows) + 0.05  # noqa: E731
     at = theory.best_chain_speed_up(found.acceptance_rate, 0.2, hosted)
     assert at == pytest.approx(1, abs=1e-3) and at >= 1
     assert theory.best_chain_speed_up(0.6, found.cost, hosted) == pytest.approx(1)

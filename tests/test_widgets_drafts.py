@@ -20,15 +20,14 @@ from specdec_lib.workload import Prompt, load_ladder, seeds
 
 START = {"budget": 6, "depth": 3, "temperature": 0.0, "top_k": None}
 STAGED = {"budget": 4, "depth": 3, "scout_budget": 4}
+BY_WIDTHS = "widths per depth"
 OWN = "def mean(values):\n"
-OWN_PROMPTS = [Prompt("a", "def f(x):\n    return", "own", "held-out", "here")]
 
 
 @pytest.fixture(scope="module")
 def explorers(ladder, prompts):
-    small = {"budget": 4, "depth": 2}
-    trees = tree_explorer(ladder, prompts[:3], start=START)
-    return {"trees": trees, "steps": round_steps(ladder, prompts[:2], start=small)}
+    steps = round_steps(ladder, prompts[:2], start={"budget": 4, "depth": 2})
+    return {"trees": tree_explorer(ladder, prompts[:3], start=START), "steps": steps}
 
 
 @pytest.fixture
@@ -69,7 +68,7 @@ def test_an_own_text_stands_in_place_of_the_prompt(trees, drawn, ladder):
 
 def test_widths_shape_the_tree_and_their_field_is_open_only_then(trees, drawn):
     assert trees.knobs["widths"].disabled and not trees.knobs["budget"].disabled
-    trees.turn(shape="widths per depth", widths="3, 1")
+    trees.turn(shape=BY_WIDTHS, widths="3, 1")
     assert len(drawn.given("tree")) == 7
     assert trees.knobs["budget"].disabled and not trees.knobs["widths"].disabled
 
@@ -77,9 +76,9 @@ def test_widths_shape_the_tree_and_their_field_is_open_only_then(trees, drawn):
 @pytest.mark.parametrize(
     "change, message",
     [
-        ({"shape": "widths per depth", "widths": "2,0"}, "numbers from 1 on"),
-        ({"shape": "widths per depth", "widths": "a"}, "numbers from 1 on"),
-        ({"shape": "widths per depth", "widths": "9,9"}, "of up to 64 guesses"),
+        ({"shape": BY_WIDTHS, "widths": "2,0"}, "numbers from 1 on"),
+        ({"shape": BY_WIDTHS, "widths": "a"}, "numbers from 1 on"),
+        ({"shape": BY_WIDTHS, "widths": "9,9"}, "of up to 64 guesses"),
         ({"round": 10}, "there is no round 10"),
         ({"text": "word " * 600}, "reads at most 512"),
     ],
@@ -99,54 +98,42 @@ def test_every_guesser_guesses_by_budget_and_by_widths(name, ladder, prompts):
         assert tree.guesses and max(tree.depths) <= 3
 
 
-@pytest.mark.parametrize(
-    "explorer, start, message",
-    [
-        (tree_explorer, {"shape": "round"}, "'shape' cannot be at 'round': it offers"),
-        (round_steps, {"step": 99}, "'step' cannot be at 99: it stops at"),
-        (stage_explorer, {"scout": "owl"}, "'scout' cannot be at 'owl': it offers"),
-    ],
-)
-def test_an_explorer_that_starts_nowhere_is_refused(ladder, prompts, explorer, start, message):
-    with pytest.raises(ValueError, match=message):
-        explorer(ladder, prompts[:1], start=start)
-    with pytest.raises(ValueError, match="needs a prompt"):
-        explorer(ladder, [])
+def test_an_explorer_without_a_prompt_or_that_starts_nowhere_is_refused(ladder, prompts):
+    for explorer in (tree_explorer, round_steps, stage_explorer):
+        with pytest.raises(ValueError, match="needs a prompt"):
+            explorer(ladder, [])
+    with pytest.raises(ValueError, match="'step' cannot be at 99: it stops at"):
+        round_steps(ladder, prompts[:1], start={"step": 99})
 
 
 def test_a_predicted_speed_up_is_plain_decodings_time_over_the_drafts():
     table = PassTable((1, 2), (0,), ((1.0, 1.0),))
-    host = pd.DataFrame(
-        {"kind": ["tree", "autoregressive"] * 2, "temperature": [0.0, 0.0, 9.0, 9.0]}
-    )
-    host = host.assign(round_overhead=[0.1, 0.5, 7, 7], guess_overhead=0.0, pass_overhead=0.0)
+    columns = ["kind", "temperature", *trying.HOST]
+    rows = [("tree", 0.0, 0.1, 0.0, 0.0), ("autoregressive", 0.0, 0.5, 0.0, 0.0)]
+    host = pd.DataFrame([*rows, ("tree", 9.0, 7.0, 7.0, 7.0)], columns=columns)
     times = PassTimes("it", {"target": table, "draft": table.faster(10)}, host)
     work = Work(3.0, 1.0, 1.0, {("target", 2, 8): 1, ("draft", 1, 8): 2})
     assert times.speed_up(work, 0.7, host=True) == pytest.approx(1.5 * 3 / 1.3)
     assert times.speed_up(work, 0.7, host=False) == pytest.approx(3 / 1.2)
 
 
-def test_a_round_is_walked_forward_and_back_with_buttons(steps):
-    assert steps.knobs["previous"].disabled and "context" in steps.words.value
-    seen = []
-    while not steps.knobs["next"].disabled:
-        seen.append(steps.words.value)
-        steps.knobs["next"].click()
-    assert len(set(seen)) == steps.knobs["step"].max and "emit" in steps.words.value
-    steps.knobs["next"].click()
-    steps.knobs["previous"].click()
-    assert steps.words.value == seen[-1]
-
-
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
 @pytest.mark.parametrize("rule, deciding", [("look_up", "choose"), ("reject", "draw")])
-def test_every_step_of_both_rules_is_drawn(steps, rule, deciding, temperature):
+def test_a_round_is_walked_forward_and_back_with_buttons(steps, rule, deciding, temperature):
     steps.turn(rule=rule, temperature=temperature, text=OWN)
-    kinds = set()
-    for step in range(steps.knobs["step"].max + 1):
-        steps.turn(step=step)
-        kinds.add(re.search(r"step \d+ of \d+, (\w+):", steps.words.value)[1])
-    assert {"context", "propose", "score", "emit", deciding} <= kinds
+    assert steps.knobs["previous"].disabled
+    seen = [steps.words.value]
+    while not steps.knobs["next"].disabled:
+        steps.knobs["next"].click()
+        seen.append(steps.words.value)
+    kinds = [re.search(r"step \d+ of \d+, (\w+):", one)[1] for one in seen]
+    assert len(set(seen)) == steps.knobs["step"].max + 1 and (kinds[0], kinds[-1]) == (
+        "context",
+        "emit",
+    )
+    assert {"propose", "score", deciding} <= {*kinds}
+    steps.knobs["previous"].click()
+    assert steps.words.value == seen[-2]
 
 
 def test_fewer_steps_take_the_slider_back_and_a_bad_text_is_said(steps):
@@ -159,15 +146,11 @@ def test_fewer_steps_take_the_slider_back_and_a_bad_text_is_said(steps):
     assert "reads at most 512" in steps.words.value
 
 
-@pytest.fixture(scope="module")
-def own(tmp_path_factory):
-    root = tmp_path_factory.mktemp("pair")
-    return load_ladder(gpt2(root / "target", seed=1), gpt2(root / "draft", seed=2), device="cpu")
-
-
-def test_an_own_pair_is_explored_with_the_drafts_and_scouts_that_it_has(own, ladder):
-    trees, stages = tree_explorer(own, OWN_PROMPTS), stage_explorer(own, OWN_PROMPTS)
-    steps = round_steps(own, OWN_PROMPTS, start={"rule": "reject", "temperature": 1.0})
+def test_an_own_pair_is_explored_with_the_drafts_and_scouts_that_it_has(ladder, tmp_path):
+    own = load_ladder(gpt2(tmp_path / "a", seed=1), gpt2(tmp_path / "b", seed=2), device="cpu")
+    texts = [Prompt("a", "def f(x):\n    return", "own", "held-out", "here")]
+    trees, stages = tree_explorer(own, texts), stage_explorer(own, texts)
+    steps = round_steps(own, texts, start={"rule": "reject", "temperature": 1.0})
     drafts = [value for _, value in trees.knobs["draft"].options]
     assert drafts == ["draft", "Max-Gram", "draft and Max-Gram"]
     assert trying.offered_by(ladder, GUESSERS) == list(GUESSERS), "the control"

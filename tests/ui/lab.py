@@ -69,9 +69,7 @@ class Lab:
         return self.page.evaluate("() => seen.panels()")
 
     def panel(self, cell: int) -> ElementHandle:
-        """The explorer of a cell, scrolled to and every figure of it drawn; a page that is still
-        growing is scrolled until it stays there.
-        """
+        """The explorer of a cell, all drawn; a page that still grows is scrolled until it stays."""
         place = f".jp-Notebook .jp-Cell[data-windowed-list-index='{cell}'] .specdec-panel"
         deadline = time.monotonic() + 4 * MINUTES / 1000
         scroll = "cell => jupyterapp.shell.currentWidget.content.scrollToItem(cell, 'start')"
@@ -86,15 +84,11 @@ class Lab:
                     raise
 
     def seen(self, panel: ElementHandle, what: str) -> str:
-        """What is "shown" (figures and words) or in the "pictures" (figures alone), as text that is
-        the same for the same; or why it is "refused", "" where all is shown.
-        """
+        """What is "shown" or, without the words, in the "pictures"; or why all is "refused"."""
         return panel.evaluate(f"panel => seen.{what}(panel)")
 
     def reset(self, panel: ElementHandle, pictures: str) -> bool:
-        """Whether the reset button brings these pictures back; it is pressed by keyboard, as a page
-        that still moves can lose a click.
-        """
+        """Whether the reset button brings these pictures back; a moving page can lose a click."""
         self.at_rest(panel)
         panel.query_selector("button:has-text('reset')").focus()
         self.page.keyboard.press("Enter")
