@@ -7,23 +7,14 @@ import pytest
 from test_replay_studies import PRICES, recordings
 
 from specdec_lib.core.chance import Sampler
-from specdec_lib.measure.replay import (
-    MAX_GRAM,
-    CascadeSetting,
-    Recording,
-    Replays,
-    Tuned,
-    replay_cascade,
-    swi_table,
-    widen,
-)
+from specdec_lib.measure import replay
+from specdec_lib.measure.replay import MAX_GRAM, CascadeSetting, Replays, replay_cascade, widen
 from specdec_lib.measure.replay.recording import Choices
 from specdec_lib.measure.replay.tuning import replayed_swi
 from specdec_lib.show.widgets import cascade_explorer, explore_cascades
 
-K = ((5, 14, 10), (0, 1, 10), (0, 0, 10))
 NAMES = ("middle", "draft", MAX_GRAM)
-START = CascadeSetting(NAMES, K)
+START = CascadeSetting(NAMES, ((5, 14, 10), (0, 1, 10), (0, 0, 10)))
 OURS = CascadeSetting(NAMES, ((2, 1, 4), (0, 1, 4), (0, 0, 4)), 3.0)
 
 
@@ -51,7 +42,7 @@ def evaluate():
     return called
 
 
-def refuse(*_: object, **__: object) -> Tuned:
+def refuse(*_, **__):
     raise ValueError("no <text>")
 
 
@@ -124,11 +115,10 @@ def test_prices_change_the_numbers_as_the_replay_has_it(replays, drawn):
 
 def test_a_row_has_the_numbers_of_measured_and_the_best_drafter_alone(replays):
     texts, table = replays.texts["one"], replays.beside(OURS, PRICES, "one")
-    [row] = swi_table(texts, {"": OURS}, PRICES).itertuples()
-    ours = table.iloc[0]
+    [row] = replay.swi_table(texts, {"": OURS}, PRICES).itertuples()
     wanted = (row.swi, row.low, row.high, row.tokens / row.rounds, row.draft_passes / row.rounds)
-    columns = ["swi", "low", "high", "tokens_per_round", "draft_passes"]
-    assert tuple(ours[columns]) == pytest.approx(wanted, nan_ok=True)
+    ours = table.iloc[0][["swi", "low", "high", "tokens_per_round", "draft_passes"]]
+    assert tuple(ours) == pytest.approx(wanted, nan_ok=True)
     name, best = replays.best_alone(NAMES, PRICES, "one")
     every = [CascadeSetting((one,), ((k,),)) for one in NAMES for k in (1, 2, 3, 4, 5, 6, 8, 10)]
     most = max(replayed_swi(texts, one, PRICES) for one in every)
@@ -139,7 +129,7 @@ def test_a_row_has_the_numbers_of_measured_and_the_best_drafter_alone(replays):
 def test_tried_and_accepted_are_counted_round_by_round():
     """Of 1 2 9 two are accepted and the third tried, then its own 3; then 4, the last."""
     draft = Choices((1, 2, 9, 4), (dict.fromkeys(range(10), 1.0),) * 4)
-    text = Recording("", Sampler(0.0), (1, 2, 3, 4), {"draft": draft}, ((),) * 4)
+    text = replay.Recording("", Sampler(0.0), (1, 2, 3, 4), {"draft": draft}, ((),) * 4)
     played = replay_cascade(text, CascadeSetting(("draft",), ((3,),)))
     assert (played.emitted, played.tried, played.accepted) == ((3, 1), 4, 3)
 

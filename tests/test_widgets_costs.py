@@ -7,7 +7,7 @@ import pytest
 
 from specdec_lib import theory
 from specdec_lib.show import widgets
-from specdec_lib.show.widgets import break_even_explorer, latency_explorer
+from specdec_lib.show.widgets import Source, break_even_explorer, latency_explorer
 from specdec_lib.theory import Overhead, PassTable, chain_break_even, chain_map, tree_gains
 from specdec_lib.theory.chains import chain_speed_up
 
@@ -42,13 +42,6 @@ def test_a_pass_is_read_off_the_curve_and_between_its_points_off_a_line(drawn):
     assert f"{ratio:.2f} times a pass over one row: 5 guesses to verify" in panel.words.value
     panel.turn(rows=4, context=256, model="draft", runtime="reference")
     assert milliseconds(drawn) == pytest.approx(2.8 * 0.2 * 4)
-
-
-def test_a_runtime_that_lacks_a_model_is_said():
-    table = curves()
-    panel = latency_explorer(table[(table.model == "target") | (table.runtime == "fast")])
-    panel.turn(model="draft", runtime="reference")
-    assert "no pass was timed with runtime" in panel.words.value
 
 
 POINTS = pd.DataFrame([("draft", 0.6, 0.15)], columns=["pair", "acceptance_rate", "cost"])
@@ -115,28 +108,26 @@ def test_a_map_of_nothing_is_refused(options):
         chain_map(**{"rates": (0.5,), "costs": (0.2,)} | options)
 
 
+TARGET = PassTable((1, 2, 9, 33), (0,), ((1.0, 1.1, 1.8, 4.2),))
+DRAFT, MIDDLE = (PassTable((1, 9), (0,), ((cost, 1.2 * cost),)) for cost in (0.1, 0.2))
+TABLES, TREE, PLAIN = (
+    {"target": TARGET, "draft": DRAFT},
+    Overhead(0.06, 0.002, 0.01),
+    Overhead(0.03),
+)
+SOURCES = {"draft": Source([0.5, 0.15, 0.1], DRAFT), "middle": Source([0.6, 0.2], MIDDLE)}
+
+
 def test_a_faster_draft_gains_more_and_a_faster_host_too(drawn):
-    target, draft = PassTable((1, 8), (0,), ((1.0, 1.5),)), PassTable((1,), (0,), ((0.3,),))
-    sizes = {"budgets": (1, 2, 4), "depths": (1, 2, 4), "widths": (2,), "context": 0}
+    def best(draft, host):
+        def gained(tables, busy, idle):
+            sizes = {"budgets": (1, 2, 4), "depths": (1, 2, 4), "widths": (2,)}
+            return tree_gains([[0.7, 0.2]], tables, overhead=busy, plain=idle, **sizes)
 
-    def gains(tables, busy, idle):
-        return tree_gains([[0.7, 0.2]], tables, overhead=busy, plain=idle, **sizes)
-
-    def best(draft_factor, host_factor):
-        tables, hosts = {"target": target, "draft": draft}, (Overhead(0.1, 0, 0.05), Overhead(0.05))
-        widgets.faster_draft(gains, tables, hosts, draft=draft_factor, host=host_factor)
+        widgets.faster_draft(gained, TABLES, (TREE, PLAIN), draft=draft, host=host)
         return drawn.given("budget_speed_ups").speed_up.max()
 
     assert best(0.1, 1) < best(1, 1) < min(best(10, 1), best(1, 10))
-
-
-TARGET = PassTable((1, 2, 9, 33), (0,), ((1.0, 1.1, 1.8, 4.2),))
-DRAFT, MIDDLE = (PassTable((1, 9), (0,), ((cost, 1.2 * cost),)) for cost in (0.1, 0.2))
-TREE, PLAIN = Overhead(0.06, 0.002, 0.01), Overhead(0.03)
-SOURCES = {
-    "draft": widgets.Source([0.5, 0.15, 0.1], DRAFT),
-    "middle": widgets.Source([0.6, 0.2], MIDDLE),
-}
 
 
 @pytest.fixture
@@ -159,8 +150,7 @@ def gains(rates, tables, **options):
 
 
 def test_the_drawn_tree_is_the_one_that_pays_best(drawn, panel):
-    rates, tables = [[0.5, 0.15, 0.1]], {"target": TARGET, "draft": DRAFT}
-    wanted = gains(rates, tables, overhead=TREE, plain=PLAIN)
+    wanted = gains(rates := [[0.5, 0.15, 0.1]], TABLES, overhead=TREE, plain=PLAIN)
     assert drawn_speeds(drawn, wanted) == pytest.approx(wanted)
     (budget, depth), best = max(wanted.items(), key=lambda item: item[1])
     assert drawn.given("budget_speed_ups").speed_up.max() == pytest.approx(best) and best > 1

@@ -138,10 +138,9 @@ def test_a_round_is_walked_forward_and_back_with_buttons(steps, rule, deciding, 
 
 def test_fewer_steps_take_the_slider_back_and_a_bad_text_is_said(steps):
     steps.turn(rule="reject", temperature=1.0, budget=12, depth=4)
-    steps.turn(step=steps.knobs["step"].max)
-    before = steps.values()["step"]
+    steps.turn(step=(most := steps.knobs["step"].max))
     steps.turn(budget=1)
-    assert steps.values()["step"] <= steps.knobs["step"].max < before
+    assert steps.values()["step"] <= steps.knobs["step"].max < most
     steps.turn(text="word " * 600)
     assert "reads at most 512" in steps.words.value
 

@@ -105,8 +105,8 @@ class Lab:
     def slide(
         self, panel: ElementHandle, slider: ElementHandle, after: Sequence[ElementHandle] = ()
     ) -> float | None:
-        """The same after a slider was moved by one step, or where that makes no difference, to one
-        of its ends; after others, as a seed makes a difference only where there is a temperature.
+        """The same after a slider was moved by one step, else to an end; first those of `after` are
+        moved, as a seed makes a difference only where there is a temperature.
         """
         for other in after:
             self.press(panel, other, "ArrowRight")
