@@ -18,7 +18,7 @@ def bars(width, note=""):
     return go.Figure(go.Bar(y=[width]), {"title": {"text": note or "bars"}})
 
 
-def draw(width, note):
+def draw(width, note, kind):
     if width == 3:
         raise ValueError("three <is> too many")
     return Shown((bars(width, note), bars(-width)), f"<b>{width}</b>")
@@ -27,7 +27,7 @@ def draw(width, note):
 def panel(**options):
     kinds = choice((None, 5), "what kind", label="kind of note", named={None: "all", 5: "some"}.get)
     knobs = {"width": slider((1, 2, 3, 4), 1, "bars"), "note": ipywidgets.Text(), "kind": kinds}
-    return Panel(knobs, lambda width, note, kind: draw(width, note), **options)
+    return Panel(knobs, draw, **options)
 
 
 def shown(box):
@@ -44,9 +44,8 @@ def test_turning_draws_once_and_says_what_it_shows():
 
 
 def test_a_moved_slider_redraws_its_figure():
-    box = sliders(
-        lambda width, more: bars(width + more), {"width": (1, 2), "more": (0, 5)}, start={}
-    )
+    choices = {"width": (1, 2), "more": (0, 5)}
+    box = sliders(lambda width, more: bars(width + more), choices, start={})
     assert shown(box) == [([1], "bars")]
     box.knobs["width"].value, box.knobs["more"].value = 2, 5
     assert shown(box) == [([7], "bars")]

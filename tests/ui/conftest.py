@@ -22,7 +22,6 @@ FLAGS = (
 )
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 OWN = ("JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR", "SPECDEC_FIGURES")
-START_SECONDS = 120
 
 
 @pytest.fixture(scope="session")
@@ -70,7 +69,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 def _wait(address: str, process: subprocess.Popen, log: Path) -> None:
-    deadline = time.monotonic() + START_SECONDS
+    deadline = time.monotonic() + 120
     while time.monotonic() < deadline and process.poll() is None:
         try:
             urllib.request.urlopen(address, timeout=5).close()

@@ -18,10 +18,8 @@ def slider(
     values: Iterable[float], start: float, tooltip: str = "", label: str = ""
 ) -> ipywidgets.SelectionSlider:
     """A slider over numbers; where it is put to another one, that joins them."""
-    words = {"description": label, "tooltip": tooltip}
-    return ipywidgets.SelectionSlider(
-        options=_named({*values, start}), value=start, **words, **LATE
-    )
+    look = {"value": start, "description": label, "tooltip": tooltip} | LATE
+    return ipywidgets.SelectionSlider(options=_named({*values, start}), **look)
 
 
 def choice(
@@ -57,17 +55,17 @@ def text_knobs(prompts: Iterable[str]) -> dict[str, ipywidgets.DOMWidget]:
     }
 
 
-def put(knob: ipywidgets.ValueWidget, value: Any) -> None:
+def turn_knob(knob: ipywidgets.ValueWidget, value: Any) -> None:
     """Turn a knob as far as it goes."""
     if not hasattr(knob, "options"):
         with suppress(TraitError):
             knob.value = value
         return
     values = [one for _, one in knob.options]
-    more = isinstance(knob, ipywidgets.SelectionSlider) and isinstance(value, Real)
-    if more and value not in values:
-        knob.options = _named([*values, value])
-        values = [one for _, one in knob.options]
+    number = isinstance(knob, ipywidgets.SelectionSlider) and isinstance(value, Real)
+    if number and value not in values:
+        values = sorted([*values, value])
+        knob.options = _named(values)
     if value in values:
         knob.index = values.index(value)  # the value None would choose nothing
 

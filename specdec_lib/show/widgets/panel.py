@@ -12,7 +12,7 @@ import plotly.graph_objects as go
 from plotly.basedatatypes import BasePlotlyType
 
 from specdec_lib.show import figures
-from specdec_lib.show.widgets.knobs import Values, push_button, put, slider
+from specdec_lib.show.widgets.knobs import Values, push_button, slider, turn_knob
 
 LABEL_WIDTH = "9em"  # the longest label is "acceptance rate"
 ROW = ipywidgets.Layout(flex_flow="row wrap", align_items="center")
@@ -104,7 +104,7 @@ class Panel(ipywidgets.VBox):
         self._busy = True
         for _ in range(2):
             for name, value in values.items():
-                put(self.knobs[name], value)
+                turn_knob(self.knobs[name], value)
             with suppress(ValueError):  # drawing says why
                 self._fit(self.knobs)
         self._busy = False
