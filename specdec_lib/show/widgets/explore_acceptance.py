@@ -92,12 +92,11 @@ def _rates(guesses: pd.DataFrame, by: str, per: str, keys: Sequence[str]) -> pd.
     if rows.empty:
         raise ValueError(f"none of these guesses has a {by}: choose others")
     if edges := BINS.get(by):
-        rows = rows.sort_values(by, kind="stable")
         names = [f"{low:g} to {high:g}" for low, high in pairwise(edges)]
         if by == "confidence":
             names = [round((low + high) / 2, 4) for low, high in pairwise(edges)]
-        places = np.digitize(rows[by].astype(float), edges[1:-1])
-        rows = rows.assign(**{by: [names[place] for place in places]})
+        at = np.digitize(rows[by].astype(float), edges[1:-1])
+        rows = rows.assign(**{by: [names[one] for one in at]}).iloc[np.argsort(at, kind="stable")]
     return acceptance.rates(rows, [*keys, by], per=per)
 
 
