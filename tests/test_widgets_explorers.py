@@ -4,31 +4,25 @@ import json
 
 import ipywidgets
 import pytest
+from test_replay_studies import PRICES
 from test_widgets import contents
-from test_widgets_cascades import NAMES, OURS, PRICES, made_replays, refuse
+from test_widgets_cascades import NAMES, OURS, made_replays, refuse
+from test_widgets_costs import PLAIN, POINTS, SOURCES, STEEP, TARGET, TREE, curves
 from test_widgets_numbers import GUESSES, ROUNDS
-from test_widgets_passes import POINTS, STEEP, curves
-from test_widgets_plans import PLAIN, SOURCES, TARGET, TREE
 
 from specdec_lib.show import widgets
+from specdec_lib.show.widgets import cascade_explorer
 
 SAMPLED = {"budget": 6, "depth": 3, "temperature": 1.0, "top_k": None}
 STEPS = {"rule": "reject", "step": 2, "budget": 4, "depth": 2}
-CASCADE = {
-    "prices": PRICES,
-    "start": OURS,
-    "texts": ("one", "other"),
-    "presets": {},
-    "tune": refuse,
-}
+CASCADE = {"prices": PRICES, "start": OURS, "texts": ("one", "other"), "tune": refuse}
+PAIR = {"acceptance_rate": 0.6, "cost": 0.16}
 EXPLORERS = {
     "acceptance": lambda *_: widgets.acceptance_explorer(GUESSES, ROUNDS, start={"least": 1}),
     "latency": lambda *_: widgets.latency_explorer(curves()),
-    "break even": lambda *_: widgets.break_even_explorer(
-        STEEP, POINTS, acceptance_rate=0.6, cost=0.16
-    ),
+    "break even": lambda *_: widgets.break_even_explorer(STEEP, POINTS, **PAIR),
     "plan": lambda *_: widgets.plan_explorer(SOURCES, TARGET, TREE, PLAIN),
-    "cascade": lambda *_: widgets.cascade_explorer(made_replays().beside, NAMES, **CASCADE),
+    "cascade": lambda *_: cascade_explorer(made_replays().beside, NAMES, presets={}, **CASCADE),
     "trees": lambda *texts: widgets.tree_explorer(*texts, start=SAMPLED),
     "stages": lambda *texts: widgets.stage_explorer(*texts, start=SAMPLED),
     "steps": lambda *texts: widgets.round_steps(*texts, start=STEPS),

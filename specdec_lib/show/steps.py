@@ -8,21 +8,14 @@ from torch import Tensor
 
 from specdec_lib.core.chance import Chance
 from specdec_lib.core.context import Context
-from specdec_lib.core.decode.loop import check_arguments
-from specdec_lib.core.protocols import Draft, LanguageModel, Rule, Verdict
+from specdec_lib.core.protocols import LanguageModel, Rule, Verdict
 from specdec_lib.core.trace import Choice, FinalDraw, Trial
 from specdec_lib.core.tree import ROOT, TokenTree
-from specdec_lib.core.verify import UNWARPED, look_up, reject
-from specdec_lib.drafts.staged import StagedTree
-from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
+from specdec_lib.core.verify import UNWARPED
+from specdec_lib.drafts.trees.growing import TreeDraft
 
 SHOWN = 6  # candidates of a choice or a distribution, at least, beside what decides
-WAYS = {  # by the kind of a draft's siblings
-    "ranked": "log-probability and the position's noise, which the target shares",
-    "top": "probability alone",
-    "iid": (drawn := "one draw per guess from its distribution"),
-    "distinct": f"{drawn}, without what was drawn before",
-}
+LAST = 14  # tokens of the context that are told
 Row = dict[str, object]
 
 
@@ -39,7 +32,7 @@ class Step:
 
 def steps_of(
     target: LanguageModel,
-    draft: Draft,
+    draft: TreeDraft,
     context: Context,
     chance: Chance,
     *,
@@ -49,19 +42,17 @@ def steps_of(
     """The steps of the first round after `context`: the context, one step per level of guesses, the
     target's pass, one step per decision of the walk, and what is emitted. `text` gives a token's.
 
-    Raises ValueError for another rule than `look_up` or `reject`, and for what `decode` refuses.
+    draft    with "ranked" siblings where the rule is `look_up`, with "distinct" ones for `reject`
     """
-    if rule not in (look_up, reject):
-        raise ValueError(f"steps are told of the rules look_up and reject, got {rule}")
-    check_arguments(target, draft, context)
     tree = draft.propose(context, chance).cut(target.max_positions - len(context))
     logits = target.score(context, tree)
     explained, events = _Explained(tree, logits, chance, text), []
     verdict = rule(tree, logits, chance, trace=events.append)
     known = f"{len(context)} tokens are known; the last is the root, at position"
     scored = f"The target reads all {len(tree)} nodes in one pass, a row of logits each"
+    end = ({"text": text(token), "source": "context"} for token in context.tokens[-LAST:])
     return [
-        Step("context", f"{known} {tree.root_position}.", tree.cut(0)),
+        Step("context", f"{known} {tree.root_position}.", tree.cut(0), numbers=tuple(end)),
         *explained.proposed(draft, context),
         Step("score", f"{scored}; a row sees the prompt, its ancestors and itself.", tree),
         *explained.walked(events),
@@ -76,35 +67,30 @@ class _Explained:
     chance: Chance
     text: Callable[[int], str]
 
-    def proposed(self, draft: Draft, context: Context) -> Iterator[Step]:
-        tree, deepest = self.tree, max(self.tree.depths)
-        how, rows, noisy = "; it tells no numbers of what decided", None, False
-        known = draft.draft if isinstance(draft, StagedTree) else draft  # of the very same tree
-        if isinstance(known, TreeDraft | ChainDraft):
-            how, noisy = f", by {WAYS[known.siblings]}", known.siblings == "ranked"
-            if noisy and self.chance.sampler.temperature == 0:
-                how = ", by probability: at temperature 0 there is no noise"
-            if tree.guesses and tree.root_position + deepest < known.model.max_positions:
-                rows = known.model.score(context, tree)
-        for depth in range(1, deepest + 1):
+    def proposed(self, draft: TreeDraft, context: Context) -> Iterator[Step]:
+        tree, how = self.tree, "log-probability and the position's noise, which the target shares"
+        if self.chance.sampler.temperature == 0:
+            how = "probability: at temperature 0 there is no noise"
+        if draft.siblings == "distinct":
+            how = "one draw per guess from its distribution, without what was drawn before"
+        part, number = tree.above(tree.parents[1:])
+        read = draft.model.score(context, part)
+        for depth in range(1, max(tree.depths) + 1):
             nodes = [node for node in range(len(tree)) if tree.depths[node] == depth]
-            what = f"{len(nodes)} guess{'es' if len(nodes) != 1 else ''}"
-            words = f"The draft proposes {what} for position {tree.root_position + depth}{how}."
-            numbers = tuple(self._guess(node, rows, noisy=noisy) for node in nodes)
-            yield Step("propose", words, tree.cut(depth), numbers=numbers)
+            what = "1 guess" if len(nodes) == 1 else f"{len(nodes)} guesses"
+            words = f"The draft proposes {what} for position {tree.position(nodes[0])}, by {how}."
+            rows = [self._guess(node, read[number[tree.parents[node]]]) for node in nodes]
+            yield Step("propose", words, tree.cut(depth), numbers=tuple(rows))
 
-    def _guess(self, node: int, rows: Tensor | None, *, noisy: bool) -> Row:
-        """What decided on one guess, as far as the draft can be asked."""
-        tree, parent = self.tree, self.tree.parents[node]
-        token, row = tree.tokens[node], tree.rows[node]
-        told = {"node": node} | self._token(token) | {"after": self.text(tree.tokens[parent])}
-        told["score"] = tree.scores[node]
-        if rows is None:
-            return told
+    def _guess(self, node: int, logits: Float[Tensor, " vocab"]) -> Row:
+        """What decided on one guess: the draft's logits with noise, or the number that drew it."""
+        tree, token, row = self.tree, self.tree.tokens[node], self.tree.rows[node]
+        told = {"node": node} | self._token(token)
+        told |= {"after": self.text(tree.tokens[tree.parents[node]]), "score": tree.scores[node]}
         if row is None:
-            return told | self._perturbed(rows[parent], token, tree.position(node), noisy=noisy)
+            return told | self._perturbed(logits, token, tree.position(node))
         uniform = self.chance.uniform("sibling", tree.root_position, tree.slots(node))
-        return told | {"probability": float(row[token]), "uniform": uniform} | _part(row, token)
+        return told | {"uniform": uniform} | _part(row, token)
 
     def walked(self, events: list[Choice | Trial | FinalDraw]) -> Iterator[Step]:
         path: tuple[int, ...] = ()
@@ -132,17 +118,16 @@ class _Explained:
 
     def _trial(self, event: Trial, path: tuple[int, ...]) -> Step:
         """The coin of one child; wanted, offered and left of its token and the likeliest others."""
-        tree, child, offered = self.tree, event.child, self.tree.rows[event.child]
+        tree, child = self.tree, event.child
         token, probability = tree.tokens[child], min(1.0, event.ratio)
         number = self.chance.uniform("coin", tree.root_position, tree.slots(child))
-        coin = {"probability": probability, "uniform": number, "kept": event.accepted}
-        coin["node"], rows = child, []
+        coin, rows = {"probability": probability, "uniform": number, "kept": event.accepted}, []
+        known = {"wanted": event.wanted, "offered": tree.rows[child], "left": event.left}
         for one in dict.fromkeys((token, *_likeliest(event.wanted))):
-            chance_of = float(one == token) if offered is None else float(offered[one])
-            row = self._token(one) | {"wanted": float(event.wanted[one]), "offered": chance_of}
-            rows.append(row | {"left": float(event.left[one])} | coin)
-        words = f"Child {tree.slots(child)[-1] + 1}, {self.text(token)!r}: kept with probability"
+            probs = {name: float(row[one]) for name, row in known.items()}
+            rows.append(self._token(one) | probs | coin)
         end = "kept" if event.accepted else "rejected"
+        words = f"Child {tree.slots(child)[-1] + 1}, {self.text(token)!r}: kept with probability"
         words += f" {probability:.3f}; the number is {number:.3f}: {end}."
         return Step("coin", words, tree, path, tuple(rows))
 
@@ -151,9 +136,8 @@ class _Explained:
         tree, rows = self.tree, []
         number = self.chance.uniform("emit", tree.root_position, tree.slots(event.node))
         for one in sorted({event.token, *_likeliest(event.wanted)}):
-            row = self._token(one) | (part := _part(event.wanted, one))
-            row |= {"probability": part["high"] - part["low"], "uniform": number}
-            rows.append(row | {"chosen": one == event.token})
+            row = self._token(one) | _part(event.wanted, one)
+            rows.append(row | {"uniform": number, "chosen": one == event.token})
         left = "what the rejected children left of " if tree.children(event.node) else ""
         words = f"From {left}the target's distribution, the number {number:.3f} draws"
         return Step("draw", f"{words} {self.text(event.token)!r}.", tree, path, tuple(rows))
@@ -171,11 +155,11 @@ class _Explained:
     def _token(self, token: int) -> Row:
         return {"token": token, "text": self.text(token)}
 
-    def _perturbed(self, logits: Tensor, token: int, position: int, *, noisy: bool = True) -> Row:
+    def _perturbed(self, logits: Float[Tensor, " vocab"], token: int, position: int) -> Row:
         """A token's log-probability (unwarped at temperature 0), its noise, and their sum."""
         sampler = UNWARPED if self.chance.sampler.temperature == 0 else self.chance.sampler
         log_prob = float(sampler.probs(logits)[token].log())
-        noise = self.chance.noise(position, [token])[0] if noisy else 0.0
+        [noise] = self.chance.noise(position, [token])
         return {"log_probability": log_prob, "noise": noise, "sum": log_prob + noise}
 
 

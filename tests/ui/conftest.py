@@ -22,7 +22,6 @@ FLAGS = (
 )
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 OWN = ("JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR", "SPECDEC_FIGURES")
-START_SECONDS = 120
 
 
 @pytest.fixture(scope="session")
@@ -30,10 +29,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrowserContext
     """A browser with a profile of its own."""
     found = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, BROWSERS)), None)
     if not found:
-        pytest.fail(
-            "browser tests need Chromium: `apt install chromium`, or name one in the environment"
-            " variable CHROMIUM"
-        )
+        pytest.fail("browser tests need Chromium: `apt install chromium`, or name one in $CHROMIUM")
     with sync_playwright() as driver:
         profile = tmp_path_factory.mktemp("profile")
         window = {"viewport": {"width": 1500, "height": 1100}, "reduced_motion": "reduce"}
@@ -73,7 +69,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 def _wait(address: str, process: subprocess.Popen, log: Path) -> None:
-    deadline = time.monotonic() + START_SECONDS
+    deadline = time.monotonic() + 120
     while time.monotonic() < deadline and process.poll() is None:
         try:
             urllib.request.urlopen(address, timeout=5).close()

@@ -29,9 +29,8 @@ class Lab:
 
     def _said(self, message: ConsoleMessage) -> None:
         if message.type == "error":
-            self.problems.append(
-                f"console: {message.text[:300]} ({message.location.get('url', '')[:200]})"
-            )
+            place = message.location.get("url", "")
+            self.problems.append(f"console: {message.text[:300]} ({place[:200]})")
 
     def _asked(self, request: Request) -> None:
         if not request.url.startswith(("http://127.0.0.1:", "ws://127.0.0.1:", "data:", "blob:")):
@@ -44,16 +43,15 @@ class Lab:
 
     def run_all(self) -> list[str]:
         """Run all cells; what went wrong comes back."""
-        self._command(
-            "notebook:clear-all-cell-outputs"
-        )  # else the stored ones could be taken for new ones
+        # else the stored outputs could be taken for new ones
+        self._command("notebook:clear-all-cell-outputs")
         self.page.wait_for_function("() => seen.cleared()", timeout=MINUTES)
         self._command("notebook:run-all-cells")
         return self._finished()
 
     def restart_and_run_all(self) -> list[str]:
         """Restart the kernel and run all cells; what went wrong comes back."""
-        self.page.evaluate("() => { jupyterapp.commands.execute('notebook:restart-run-all') }")
+        self._command("notebook:restart-run-all")
         self.page.locator(".jp-Dialog button.jp-mod-accept").click(timeout=MINUTES)
         self.page.wait_for_function("() => seen.cleared()", timeout=2 * MINUTES)
         return self._finished()
@@ -63,56 +61,41 @@ class Lab:
         return self.page.evaluate("() => seen.errors()")
 
     def _command(self, name: str, **arguments: str) -> None:
-        self.page.evaluate(
-            "([name, args]) => { jupyterapp.commands.execute(name, args) }", [name, arguments]
-        )
+        script = "([name, args]) => { jupyterapp.commands.execute(name, args) }"
+        self.page.evaluate(script, [name, arguments])
 
     def panels(self) -> list[int]:
         """The cells that show an explorer, by number."""
         return self.page.evaluate("() => seen.panels()")
 
     def panel(self, cell: int) -> ElementHandle:
-        """The explorer of a cell, scrolled to and every figure of it drawn; a page that is still
-        growing is scrolled until it stays there.
-        """
+        """The explorer of a cell, all drawn; a page that still grows is scrolled until it stays."""
         place = f".jp-Notebook .jp-Cell[data-windowed-list-index='{cell}'] .specdec-panel"
         deadline = time.monotonic() + 4 * MINUTES / 1000
+        scroll = "cell => jupyterapp.shell.currentWidget.content.scrollToItem(cell, 'start')"
+        drawn = "place => seen.drawn(document.querySelector(place))"
         while True:
-            self.page.evaluate(
-                "cell => jupyterapp.shell.currentWidget.content.scrollToItem(cell, 'start')", cell
-            )
+            self.page.evaluate(scroll, cell)
             try:
-                self.page.wait_for_function(
-                    "place => seen.drawn(document.querySelector(place))", arg=place, timeout=5000
-                )
+                self.page.wait_for_function(drawn, arg=place, timeout=5000)
                 return self.page.query_selector(place)
             except TimeoutError:
                 if time.monotonic() > deadline:
                     raise
 
-    def shows(self, panel: ElementHandle) -> str:
-        """What its figures and words are, as text that is the same for the same picture."""
-        return panel.evaluate("panel => seen.shown(panel)")
-
-    def pictures(self, panel: ElementHandle) -> str:
-        """What its figures draw, as text that is the same for the same figures."""
-        return panel.evaluate("panel => seen.pictures(panel)")
-
-    def refused(self, panel: ElementHandle) -> str:
-        """What the explorer says it cannot show; "" where it shows all."""
-        return panel.evaluate("panel => seen.refused(panel)")
+    def seen(self, panel: ElementHandle, what: str) -> str:
+        """What is "shown" or, without the words, in the "pictures"; or why all is "refused"."""
+        return panel.evaluate(f"panel => seen.{what}(panel)")
 
     def reset(self, panel: ElementHandle, pictures: str) -> bool:
-        """Whether the reset button brings these pictures back; it is pressed by keyboard, as a page
-        that still moves can lose a click.
-        """
+        """Whether the reset button brings these pictures back; a moving page can lose a click."""
         self.at_rest(panel)
         panel.query_selector("button:has-text('reset')").focus()
         self.page.keyboard.press("Enter")
         deadline = time.monotonic() + PATIENCE
-        while self.pictures(panel) != pictures and time.monotonic() < deadline:
+        while self.seen(panel, "pictures") != pictures and time.monotonic() < deadline:
             time.sleep(0.05)
-        return self.pictures(panel) == pictures
+        return self.seen(panel, "pictures") == pictures
 
     def press(self, panel: ElementHandle, knob: ElementHandle, key: str) -> float | None:
         """Seconds until the panel shows something else after a key on a knob; else None."""
@@ -122,18 +105,13 @@ class Lab:
     def slide(
         self, panel: ElementHandle, slider: ElementHandle, after: Sequence[ElementHandle] = ()
     ) -> float | None:
-        """The same after a slider was moved by one step, or where that makes no difference, to one
-        of its ends.
-
-        after    sliders that are moved first: a seed makes a difference only where there is a
-                 temperature
+        """The same after a slider was moved by one step, else to an end; first those of `after` are
+        moved, as a seed makes a difference only where there is a temperature.
         """
         for other in after:
             self.press(panel, other, "ArrowRight")
-        return next(
-            filter(None, (self.press(panel, slider, key) for key in ("ArrowRight", "Home", "End"))),
-            None,
-        )
+        tried = (self.press(panel, slider, key) for key in ("ArrowRight", "Home", "End"))
+        return next(filter(None, tried), None)
 
     def type(self, panel: ElementHandle, knob: ElementHandle, text: str) -> float | None:
         """The same after a text was typed into a knob, which was then left with the Tab key."""
@@ -143,10 +121,11 @@ class Lab:
 
     def at_rest(self, panel: ElementHandle) -> str:
         """What it shows once that stays the same: an earlier change may still be on its way."""
-        shown, since, deadline = self.shows(panel), time.monotonic(), time.monotonic() + PATIENCE
+        shown, since = self.seen(panel, "shown"), time.monotonic()
+        deadline = since + PATIENCE
         while time.monotonic() < min(since + REST, deadline):
             time.sleep(0.05)
-            if (now := self.shows(panel)) != shown:
+            if (now := self.seen(panel, "shown")) != shown:
                 shown, since = now, time.monotonic()
         return shown
 
@@ -155,7 +134,7 @@ class Lab:
         started = time.monotonic()
         act()
         while time.monotonic() - started < PATIENCE:
-            if self.shows(panel) != before:
+            if self.seen(panel, "shown") != before:
                 return time.monotonic() - started
             time.sleep(0.02)
         return None
@@ -163,9 +142,8 @@ class Lab:
     def theme(self, name: str) -> None:
         """Another theme, "JupyterLab Light" or "JupyterLab Dark"."""
         self._command("apputils:change-theme", theme=name)
-        self.page.wait_for_function(
-            "name => document.body.dataset.jpThemeName === name", arg=name, timeout=MINUTES
-        )
+        changed = "name => document.body.dataset.jpThemeName === name"
+        self.page.wait_for_function(changed, arg=name, timeout=MINUTES)
 
     def picture(self, name: str) -> None:
         """A screenshot into the folder of pictures, of what the page has come to rest at."""

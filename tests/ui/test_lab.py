@@ -21,24 +21,22 @@ def test_every_explorer_answers_the_keyboard(lab: Lab, notebook: str, capsys) ->
         panel = lab.panel(cell)
         lab.at_rest(panel)
         lab.picture(f"{notebook}_{number}_before")
-        first, which = lab.pictures(panel), f"explorer {number} of {notebook}"
+        first, which = lab.seen(panel, "pictures"), f"explorer {number} of {notebook}"
         sliders, turned, knobs = [], False, panel.query_selector_all(SLIDER)
         for knob in knobs:
             sliders.append(lab.slide(panel, knob) or lab.slide(panel, knob, after=knobs))
             lab.at_rest(panel)
-            turned = turned or lab.pictures(panel) != first
+            turned = turned or lab.seen(panel, "pictures") != first
             lab.picture(f"{notebook}_{number}_after")  # of the last slider
             assert lab.reset(panel, first), f"{which} does not go back to where it began"
-        texts = [
-            lab.type(panel, knob, "x = [1, 2, 3]") for knob in panel.query_selector_all("textarea")
-        ]
+        fields = panel.query_selector_all("textarea")
+        texts = [lab.type(panel, field, "x = [1, 2, 3]") for field in fields]
         with capsys.disabled():
             print(f"\n{which}: seconds until it changes, by slider: {sliders}, by text: {texts}")
         assert sliders and all(sliders), f"a slider of {which} changes nothing"
         assert turned, f"the sliders of {which} change no figure"
-        assert all(texts) and not lab.refused(panel), (
-            f"{which}: {lab.refused(panel) or 'a text of my own changes nothing'}"
-        )
+        assert all(texts), f"a text of my own changes nothing in {which}"
+        assert not (why := lab.seen(panel, "refused")), f"{which}: {why}"
         assert lab.reset(panel, first), f"{which} does not go back to where it began"
     lab.theme("JupyterLab Dark")
     for number, cell in enumerate(cells, 1):

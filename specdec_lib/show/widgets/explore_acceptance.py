@@ -1,17 +1,17 @@
 """The explorer of acceptance: of which guesses, by what, and whether the bonus counts."""
 
-import html
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
+import ipywidgets
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
 from specdec_lib.measure import acceptance
 from specdec_lib.show import figures
-from specdec_lib.show.widgets.knobs import Knob, check_box, choice, slider
+from specdec_lib.show.widgets.knobs import Values, choice, slider
 from specdec_lib.show.widgets.panel import Panel, Shown, bullets
 
 EVERY, NOTHING = "all", "nothing"
@@ -33,80 +33,69 @@ BINS = {
 }
 PER = {"node": "one of a node's guesses is accepted", "guess": "a guess is accepted"}
 LEASTS = (1, 5, 10, 20, 50, 100, 200, 500)
-HEIGHTS = (460, 350)  # pixels
 
 
 def acceptance_explorer(
-    guesses: pd.DataFrame, rounds: pd.DataFrame, *, start: Mapping[str, Any] | None = None
+    guesses: pd.DataFrame, rounds: pd.DataFrame, *, start: Values | None = None
 ) -> Panel:
     """Knobs over `figures.acceptance` or `figures.kinds`, and `figures.yields` below.
 
     guesses    of `acceptance.collect`, with further columns that become axes: `repetition` of the
                text (0–1), and `gap` (see `acceptance.with_gaps`)
     rounds     of the same call, with the same labels
-    start      where knobs start: draft, domain, temperature, rule (where rounds differ), by, per
-               ("guess", or "node"), line, least (at risk) and bonus
-    Raises ValueError for a start that a knob does not offer, or an empty table.
+    start      where some knobs start
     """
-    if guesses.empty or rounds.empty:
-        got = f"{len(guesses)} and {len(rounds)} rows"
-        raise ValueError(f"acceptance is explored over guesses and rounds, got {got}")
+    slices = [name for name in SLICES if name in rounds and rounds[name].nunique() > 1]
 
-    def draw(by: str, per: str, line: str, least: int, bonus: bool, **slices: Any) -> Shown:
-        chosen = pd.Series({name: at for name, at in slices.items() if at != EVERY}, dtype=object)
-        some, turns = (
-            table[(table[chosen.index] == chosen).all(axis=1)] for table in (guesses, rounds)
-        )
+    def draw(by: str, per: str, line: str, least: int, bonus: bool, **at: Any) -> Shown:
+        some, turns = guesses, rounds
+        for name in slices:
+            if at[name] != EVERY:
+                some, turns = (table[table[name] == at[name]] for table in (some, turns))
         if some.empty or turns.empty:
-            named = ", ".join(f"{name} {at}" for name, at in chosen.items())
-            raise ValueError(f"there is no guess of {named}: choose others")
+            chosen = ", ".join(f"{name} {value}" for name, value in at.items())
+            raise ValueError(f"there is no guess of {chosen or 'any kind'}: choose others")
         keys = [] if line in (NOTHING, by) else [line]
         rates = _add_series(_rates(some, by, per, keys), keys)
-        shown = rates[rates.at_risk >= least]
+        shown, words = rates[rates.at_risk >= least], _glossary(some, turns)
         if shown.empty:
             most = rates.at_risk.max()
             raise ValueError(f"no rate rests on {least} at risk or more, the most is {most}")
-        counts = "; ".join(
-            f"{name}: {', '.join(f'{count:,}' for count in own.at_risk)}"
-            for name, own in shown.groupby("series", sort=False)
-        )
-        words = f"at risk, by {by} from the left: {counts}"
         if left_out := len(rates) - len(shown):
-            words += f"; not shown: {left_out} with fewer than {least}"
+            words.append(f"not shown: {left_out} with fewer than {least} at risk")
         per_round = _add_series(acceptance.tokens(turns, keys), keys)
         pictures = _figure(shown, by, per), figures.yields(per_round, bonus=bonus)
-        return Shown(pictures, bullets([*_glossary(some, turns), html.escape(words)]))
+        return Shown(pictures, bullets(words))
 
-    return Panel(_knobs(guesses, rounds), draw, start=start, heights=HEIGHTS)
+    return Panel(_knobs(guesses, rounds, slices), draw, start=start, heights=(460, 350))
 
 
-def _knobs(guesses: pd.DataFrame, rounds: pd.DataFrame) -> dict[str, Knob]:
+def _knobs(
+    guesses: pd.DataFrame, rounds: pd.DataFrame, slices: Sequence[str]
+) -> dict[str, ipywidgets.DOMWidget]:
     """A knob per label in which the rounds differ, and what to draw."""
-    slices = [name for name in SLICES if name in rounds and rounds[name].nunique() > 1]
     axes = [name for name in AXES if name in guesses and (name not in SLICES or name in slices)]
     per = "per guess, or per node whose guesses were looked at: whether any of them was accepted"
-    fewer = "rates that rest on fewer are not shown"
+    fewer, bonus = "rates that rest on fewer are not shown", "count the bonus token"
     return {name: choice([EVERY, *dict.fromkeys(rounds[name])]) for name in slices} | {
         "by": choice(axes, "what lies along the axis"),
-        "per": choice(list(PER), per),
+        "per": choice(PER, per),
         "line": choice([*slices, NOTHING], "what has a line of its own"),
         "least": slider(LEASTS, 10, fewer, label="at risk, least"),
-        "bonus": check_box(True, "count the bonus token"),
+        "bonus": ipywidgets.Checkbox(True, description=bonus, indent=False),
     }
 
 
 def _rates(guesses: pd.DataFrame, by: str, per: str, keys: Sequence[str]) -> pd.DataFrame:
-    """Acceptance rates by one quantity, numbers that hardly ever repeat in bins.  Raises ValueError
-    if no guess has that quantity.
-    """
+    """Acceptance rates by one quantity, numbers that hardly ever repeat in bins."""
     rows = guesses.dropna(subset=[by])
     if rows.empty:
         raise ValueError(f"none of these guesses has a {by}: choose others")
     if edges := BINS.get(by):
-        at = np.digitize(rows[by].astype(float), edges[1:-1])
         names = [f"{low:g} to {high:g}" for low, high in pairwise(edges)]
         if by == "confidence":
             names = [round((low + high) / 2, 4) for low, high in pairwise(edges)]
+        at = np.digitize(rows[by].astype(float), edges[1:-1])
         rows = rows.assign(**{by: [names[one] for one in at]}).iloc[np.argsort(at, kind="stable")]
     return acceptance.rates(rows, [*keys, by], per=per)
 
@@ -129,15 +118,14 @@ def _figure(table: pd.DataFrame, by: str, per: str) -> go.Figure:
 def _glossary(guesses: pd.DataFrame, rounds: pd.DataFrame) -> list[str]:
     """The field's words with the numbers of these guesses, as HTML."""
     looked, right, count = len(guesses), int(guesses.accepted.sum()), len(rounds)
+    turns = f"÷ {count:,} rounds ="
     accepted, emitted, tried = map(int, rounds[["accepted", "emitted", "tried"]].sum())
     return [
         f"<b>acceptance rate</b>, per tried token: {accepted:,} accepted ÷ {tried:,} tried ="
         f" {accepted / tried if tried else 0:.3f}; per guess that was looked at, siblings and all:"
         f" {right:,} ÷ {looked:,} = {right / looked:.3f}",
-        f"<b>accepted per round</b>, without the bonus: {accepted:,} ÷ {count:,} rounds ="
-        f" {accepted / count:.2f}",
-        f"<b>tokens per round</b>, with the bonus: {emitted:,} emitted ÷ {count:,} rounds ="
-        f" {emitted / count:.2f}",
+        f"<b>accepted per round</b>, without bonus: {accepted:,} {turns} {accepted / count:.2f}",
+        f"<b>tokens per round</b>, with bonus: {emitted:,} {turns} {emitted / count:.2f}",
         '"acceptance length", "mean accepted tokens" and "block efficiency" in papers and servers'
         f" are one of the last two, which differ by {(emitted - accepted) / count:.2f} here",
     ]

@@ -1,88 +1,66 @@
-"""The explorers of costs: what a pass takes over so many rows, and whether a chain pays."""
+"""The explorers of costs: what a pass takes, whether a chain pays, and which tree pays best."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import astuple, replace
 from itertools import pairwise
+from typing import Any, NamedTuple
 
 import pandas as pd
+import plotly.graph_objects as go
 
+from specdec_lib import theory
 from specdec_lib.measure import latency
 from specdec_lib.show import figures
 from specdec_lib.show.widgets.knobs import choice, slider
 from specdec_lib.show.widgets.panel import Panel, Shown, bullets, counted
-from specdec_lib.theory import Verify, chain_break_even, chain_map, chain_tokens
-from specdec_lib.theory.planner import BreakEven
+from specdec_lib.theory import Overhead, PassTable, Rates, Verify, chain_map, chain_tokens
+from specdec_lib.theory.planner import LENGTHS
 
-SECONDS = ("seconds", "roofline_seconds")
 SHARES = [step / 50 for step in range(51)]  # what an acceptance rate or a cost may be
 MAP_RATES, MAP_COSTS = [step / 40 for step in range(2, 40)], [step / 40 for step in range(41)]
 HOSTS = (0.0, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.5, 0.75, 1.0, 2.0)
-LENGTHS = range(1, 13)
+BUDGETS, DEPTHS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 24, 32), (1, 2, 3, 4, 6, 8)
+CONTEXT = 256  # tokens before the passes of a plan, as in `theory`
+COSTS = (0.001, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.5, 0.75, 1.0)
+FACTORS = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0)
 BEST, AS_SET = "the best length", "the length set"
-RATE = "how often a guess is accepted, where it is tried"
-PRICE = "seconds of a draft pass ÷ of a target pass over one row"
-HOST = "seconds of a round outside the models, beyond those of plain decoding, in target passes"
-KNOBS = {
-    "acceptance_rate": slider(SHARES, 0.5, RATE, digits=".3g", widen=True, label="acceptance rate"),
-    "cost": slider(SHARES, 0.1, PRICE, digits=".3g", widen=True),
-    "length": slider(LENGTHS, 4, "guesses per round, a draft pass each"),
-    "host": slider(HOSTS, 0.0, HOST),
-}
 
 
 def latency_explorer(curves: pd.DataFrame) -> Panel:
-    """Knobs over `figures.pass_at`: model, runtime, rows and context of a pass.
+    """Knobs over `figures.pass_at`: model, runtime, rows and context of a pass, with seconds on
+    straight lines between measured ones.
 
-    curves    of `latency.with_roofline`, every model timed in every runtime
-
-    Between measured rows and contexts the seconds lie on straight lines.  Raises ValueError for a
-    table that `latency.pass_tables` refuses, or a model that was not timed in every runtime.
+    curves    of `latency.with_roofline`; ValueError where `latency.pass_tables` refuses it
     """
-    models, runtimes = list(curves.model.unique()), list(curves.runtime.unique())
-    for (model, runtime), passes in pd.crosstab(curves.model, curves.runtime).stack().items():
-        if not passes:
-            raise ValueError(f"every model is timed in every runtime; {model} is not in {runtime}")
-    tables = {
-        runtime: {name: latency.pass_tables(curves, runtime, column=name) for name in SECONDS}
-        for runtime in runtimes
-    }
     counts, contexts = range(1, int(curves.rows.max()) + 1), sorted({*curves.context_tokens})
 
     def draw(model: str, runtime: str, rows: int, context: int) -> Shown:
-        measured = curves[(curves.model == model) & (curves.runtime == runtime)]
-        line = pd.DataFrame({"rows": list(counts)})
-        for column, passes in tables[runtime].items():
-            line[column] = [passes[model].at(count, context) for count in counts]
+        own, line = curves[curves.model == model], pd.DataFrame({"rows": list(counts)})
+        for column in ("seconds", "roofline_seconds"):
+            passes = latency.pass_tables(own, runtime, column=column)[model]
+            line[column] = [passes.at(count, context) for count in counts]
         title = f"{model}, {runtime}: a pass over {rows} rows after {context} tokens"
-        figure = figures.pass_at(measured, line, rows=rows, title=title)
-        return Shown((figure,), bullets(_pass_words(measured, line, rows, context)))
+        figure = figures.pass_at(own[own.runtime == runtime], line, rows=rows, title=title)
+        took, bound = line.seconds[rows - 1], line.roofline_seconds[rows - 1]
+        ratio = took / line.seconds[0]
+        words = [
+            f"{1e3 * took:.2f} ms, {1e3 * took / rows:.2f} ms per row",
+            f"{ratio:.2f} times a pass over one row: {rows - 1} guesses to verify cost"
+            f" {ratio - 1:+.0%} of a pass",
+            f"the machine would allow {1e3 * bound:.2f} ms (bandwidth or arithmetic):"
+            f" {bound / took:.0%} of what it takes",
+        ]
+        return Shown((figure,), bullets(words))
 
-    between = sorted({*contexts, *((low + high) // 2 for low, high in pairwise(contexts))})
+    between = [*contexts, *((low + high) // 2 for low, high in pairwise(contexts))]
     verified = "tokens read in the pass: the last one, and the guesses that it verifies"
     knobs = {
-        "model": choice(models),
-        "runtime": choice(runtimes),
+        "model": choice(curves.model.unique()),
+        "runtime": choice(curves.runtime.unique()),
         "rows": slider(counts, min(4, len(counts)), verified),
         "context": slider(between, contexts[len(contexts) // 2], "tokens that were read before"),
     }
     return Panel(knobs, draw)
-
-
-def _pass_words(measured: pd.DataFrame, line: pd.DataFrame, rows: int, context: int) -> list[str]:
-    """Seconds of a pass, their ratio to one row's, and the roofline's."""
-    one, here = (line[line.rows == count].iloc[0] for count in (1, rows))
-    spot = measured[(measured.rows == rows) & (measured.context_tokens == context)]
-    how = "between measured ones, on straight lines"
-    if len(spot):
-        low, high = (1e3 * spot[name].iloc[0] for name in ("low_seconds", "high_seconds"))
-        how = f"half of the measured passes took {low:.2f} to {high:.2f}"
-    ratio, bound = here.seconds / one.seconds, here.roofline_seconds
-    return [
-        f"{1e3 * here.seconds:.2f} ms ({how}), {1e3 * here.seconds / rows:.2f} ms per row",
-        f"{ratio:.2f} times a pass over one row: {rows - 1} guesses to verify cost"
-        f" {ratio - 1:+.0%} of a pass",
-        f"the machine would allow {1e3 * bound:.2f} ms (bandwidth or arithmetic):"
-        f" {bound / here.seconds:.0%} of what it takes",
-    ]
 
 
 def break_even_explorer(
@@ -99,43 +77,49 @@ def break_even_explorer(
     points    our pairs, as of `figures.break_even`
 
     The knobs are acceptance_rate, cost, length, host, verify and map; two start as given.
-    Raises ValueError if there is no curve, or a start is out of range.
     """
-    curves, start = dict(verify), {"acceptance_rate": acceptance_rate, "cost": cost}
-    if not curves or not (0 <= acceptance_rate <= 1 and cost >= 0):
-        wanted = "a curve of the target, a rate in [0, 1] and a cost of 0 or more"
-        raise ValueError(f"the map needs {wanted}, got {len(curves)} curves and {start}")
+    curves = dict(verify)
 
-    def draw(
-        acceptance_rate: float, cost: float, length: int, host: float, verify: str, map: str
-    ) -> Shown:
-        at, options = (acceptance_rate, cost), {"verify": curves[verify], "overhead": host}
+    def draw(length: int, host: float, verify: str, map: str, **at: float) -> Shown:
+        rate, cost = here = at["acceptance_rate"], at["cost"]
+        options = {"verify": curves[verify], "overhead": host}
         mapped, which = [length], f"a chain of {length}"
         if map == BEST:
             mapped, which = LENGTHS, "the best chain"
         title = f"Predicted speed-up of {which}; {verify}; host {host:g}"
         cells = pd.DataFrame(chain_map(MAP_RATES, MAP_COSTS, lengths=mapped, **options))
-        speed_ups = figures.break_even(cells, points, here=at, title=title)
-        rows = [chain_map(at[:1], at[1:], lengths=[one], **options)[0] for one in LENGTHS]
-        table = pd.DataFrame(rows)
-        table["tokens_per_round"] = [chain_tokens(acceptance_rate, one) for one in LENGTHS]
-        title = f"At acceptance rate {acceptance_rate:.3g} and cost {cost:.3g}, by length"
-        bars = figures.chain_lengths(table, length=length, title=title)
-        even = chain_break_even(*at, lengths=LENGTHS, **options)
-        return Shown((speed_ups, bars), _words(table, length, even))
+        speed_ups = figures.break_even(cells, points, here=here, title=title)
+        bars, words = _by_length(rate, cost, length, options)
+        return Shown((speed_ups, bars), words)
 
+    tried = "how often a guess is accepted, where it is tried"
+    outside = "seconds of a round outside the models, beyond plain decoding's, in target passes"
     knobs = {
-        "verify": choice(list(curves), "cost of a target pass over more rows"),
+        "acceptance_rate": slider(SHARES, acceptance_rate, tried, "acceptance rate"),
+        "cost": slider(SHARES, cost, "of a draft pass, a target pass over one row being 1"),
+        "length": slider(LENGTHS, 4, "guesses per round, a draft pass each"),
+        "host": slider(HOSTS, 0.0, outside),
+        "verify": choice(curves, "cost of a target pass over more rows"),
         "map": choice((BEST, AS_SET), "which length the map shows", label="map of"),
     }
-    return Panel(KNOBS | knobs, draw, start=start)
+    return Panel(knobs, draw)
 
 
-def _words(table: pd.DataFrame, length: int, even: BreakEven) -> str:
-    """The verdict, what the chain of that length gives, and where the break-even lies, as HTML."""
-    best, chosen = table.loc[table.speed_up.idxmax()], table[table.length == length].iloc[0]
+def _by_length(
+    rate: float, cost: float, length: int, options: Mapping[str, Any]
+) -> tuple[go.Figure, str]:
+    """The speed-up by length, and as HTML the verdict, what the chosen length gives, and where the
+    break-even lies.
+    """
+    lengths = range(1, max(length, *LENGTHS) + 1)
+    rows = [chain_map([rate], [cost], lengths=[one], **options)[0] for one in lengths]
+    table = pd.DataFrame(rows).assign(tokens_per_round=[chain_tokens(rate, n) for n in lengths])
+    title = f"At acceptance rate {rate:.3g} and cost {cost:.3g}, by length"
+    bars = figures.chain_lengths(table, length=length, title=title)
+    best, chosen = table.loc[table.speed_up.idxmax()], table.iloc[length - 1]
     speculate = f"Speculate, with {counted(best.length)} per round."
     verdict = speculate if best.speed_up > 1 else "Do not speculate: no length pays."
+    even = theory.chain_break_even(rate, cost, **options)
     least, most = "no acceptance rate pays", "even a free draft does not pay"
     if even.acceptance_rate is not None:
         least = f"{even.acceptance_rate:.2f} of the guesses or more must be right"
@@ -143,10 +127,122 @@ def _words(table: pd.DataFrame, length: int, even: BreakEven) -> str:
         most = f"a draft pass may cost up to {even.cost:.2f} target passes"
     tokens = chosen.tokens_per_round
     lines = [
-        f"a chain of {length}: {tokens:.2f} tokens per round in the time of"
-        f" {tokens / chosen.speed_up:.2f} target passes, {chosen.speed_up:.2f} times plain"
-        " decoding",
+        f"a chain of {length}: {tokens:.2f} tokens per round in {tokens / chosen.speed_up:.2f}"
+        f" target passes, {chosen.speed_up:.2f} times plain decoding",
         f"the best length is {best.length:.0f}: {best.speed_up:.2f} times",
         f"break-even: at this cost {least}; at this acceptance rate {most}",
     ]
-    return f"<p><b>{verdict}</b></p>{bullets(lines)}"
+    return bars, bullets(lines, verdict)
+
+
+class Source(NamedTuple):
+    """What guesses: how often its guess of each rank is accepted, and the seconds of its passes."""
+
+    rates: Sequence[float]
+    passes: PassTable
+
+
+def plan_explorer(
+    sources: Mapping[str, Source], target: PassTable, tree: Overhead, plain: Overhead
+) -> Panel:
+    """Knobs over `figures.shapes` and `figures.budget_speed_ups`: which tree of a draft model pays
+    best, by how much, and what that hangs on.
+
+    sources    by name, a button each that sets acceptance and cost to its own, with rates of two
+               ranks or more; the knobs start at the first, whose passes stand for those of all
+    target     seconds of the target's passes
+    tree       seconds outside the models of a round with a tree, `plain` of one of plain decoding
+    """
+    starts = {name: _start(one, target) for name, one in sources.items()}
+    ((_, *rest), passes), start = next(iter(sources.values())), next(iter(starts.values()))
+
+    def draw(first: float, others: float, cost: float, rows: float, host: float) -> Shown:
+        left = (1 - first) * others / sum(rest)
+        rates = theory.monotone([[first, *(left * rate for rate in rest)]])
+        seconds = [[line[0] + rows * (one - line[0]) for one in line] for line in target.seconds]
+        faster = passes.faster(start["cost"] / cost)
+        tables = {"target": replace(target, seconds=tuple(map(tuple, seconds))), "draft": faster}
+        return _plan(rates, tables, _times(tree, host), _times(plain, host))
+
+    others = "how often one of them is accepted, where the likeliest guess is not"
+    rows = "what rows beyond the first add to a target pass, times as measured; 0 as on a large GPU"
+    knobs = {
+        "first": slider(SHARES, start["first"], "how often it is accepted", "first guess"),
+        "others": slider(SHARES, start["others"], others, "other guesses"),
+        "cost": slider(COSTS, start["cost"], "a target pass being 1", "cost of a pass"),
+        "rows": slider(FACTORS, 1.0, rows, "cost of rows"),
+        "host": slider(FACTORS, 1.0, "outside the models, times as measured", "host's seconds"),
+    }
+    return Panel(knobs, draw, presets=starts, heights=(300, 540))
+
+
+def _start(source: Source, target: PassTable) -> dict[str, float]:
+    """Where the knobs stand for a source."""
+    likeliest, *rest = source.rates
+    cost = source.passes.at(1, CONTEXT) / target.at(1, CONTEXT)
+    found = {"first": likeliest, "others": sum(rest) / (1 - likeliest), "cost": cost}
+    return {name: float(f"{value:.2g}") for name, value in found.items()}
+
+
+def _times(overhead: Overhead, factor: float) -> Overhead:
+    return Overhead(*(factor * seconds for seconds in astuple(overhead)))
+
+
+def _plan(rates: Rates, tables: Mapping[str, PassTable], tree: Overhead, plain: Overhead) -> Shown:
+    """The best tree, speed-ups by budget, the verdict and what it hangs on."""
+    sizes = {"budgets": BUDGETS, "depths": DEPTHS, "widths": (1, len(rates[0]))}
+    gains = pd.DataFrame(theory.tree_gains(rates, tables, overhead=tree, plain=plain, **sizes))
+    chains, trees = (gains[gains.width == width] for width in sizes["widths"])
+    best, chain = (found.loc[found.speed_up.idxmax()] for found in (trees, chains))
+    shape = theory.best_tree(rates, int(best.budget), int(best.depth))
+    kind = "chain" if max(shape.ranks) == 0 else "tree"
+    named = f"a {kind} of {counted(shape.guesses)}, {shape.depth} deep"
+    name, speed = "the best tree", f"{best.speed_up:.2f} times"
+    verdict = f"Speculate with {named}: {speed} plain decoding"
+    if best.speed_up <= 1:
+        name += ", which does not pay"
+        verdict = f"Do not speculate: {named} would run at {speed}"
+    alone, work = theory.plain_work(), theory.tree_work(shape, rates)
+    ms, length = 1000 / alone.tokens_per_second(tables, plain), min(chain.budget, chain.depth)
+    hangs = theory.margin(work, alone, tables, tree, plain)
+    dearer = f"draft passes may take {hangs.dearer_drafts:.2f} times as long before it pays no more"
+    if hangs.dearer_drafts < 1:
+        dearer = f"it would pay with draft passes in {hangs.dearer_drafts:.2f} of their time"
+    if hangs.dearer_drafts <= 0:
+        dearer = "even free draft passes would not make it pay"
+    free = f"{hangs.free_drafts:.2f} times with free drafts, {hangs.free_rows:.2f} with free rows"
+    lines = [
+        f"predicted: {ms / best.speed_up:.1f} ms a token, plain decoding {ms:.1f}",
+        f"the best chain: {counted(length)}, {chain.speed_up:.2f} times plain decoding",
+        f"it emits {hangs.tokens:.2f} tokens per round and pays from {hangs.needed:.2f} on",
+        f"{dearer}; {free}",
+    ]
+    picture = figures.shapes(figures.slots({name: shape}, rates), title=named)
+    return Shown((picture, _by_budget(trees)), bullets(lines, verdict))
+
+
+def _by_budget(gains: pd.DataFrame, title: str = "") -> go.Figure:
+    """The gains of one width, each depth up to the budget that it can spend."""
+    rows = gains.drop(columns="width").drop_duplicates(["depth", "speed_up"])
+    return figures.budget_speed_ups(rows, title=title)
+
+
+def faster_draft(
+    gains: Callable[[Mapping[str, PassTable], Overhead, Overhead], Sequence | pd.DataFrame],
+    tables: Mapping[str, PassTable],
+    overheads: tuple[Overhead, Overhead],
+    *,
+    draft: float,
+    host: float,
+    about: str = "",
+) -> go.Figure:
+    """Speed-up against the budget if the draft were `draft` times as fast as its table says, and
+    all code outside the models `host` times; `about` is for the headline.
+
+    gains        as `theory.tree_gains`, from tables and the two overheads
+    overheads    of a tree's round and of a plain one, as measured
+    """
+    faster = dict(tables) | {"draft": tables["draft"].faster(draft)}
+    found = pd.DataFrame(gains(faster, *(_times(one, 1 / host) for one in overheads)))
+    changed = "" if draft == host == 1 else f"; draft {draft:g} × as fast, host {host:g} ×"
+    return _by_budget(found, f"Which budget pays{about and f', {about}'}: predicted{changed}")

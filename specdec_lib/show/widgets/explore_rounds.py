@@ -9,31 +9,17 @@ import ipywidgets
 import pandas as pd
 import plotly.graph_objects as go
 
-from specdec_lib.core.context import Context
 from specdec_lib.core.verify import look_up, reject
 from specdec_lib.drafts.trees.growing import TreeDraft
 from specdec_lib.show import figures
 from specdec_lib.show.steps import Step, steps_of
-from specdec_lib.show.widgets.knobs import LATE, Knob, choice, push_button, slider, text_knobs
-from specdec_lib.show.widgets.panel import Panel, Shown, Values
+from specdec_lib.show.widgets.knobs import LATE, Values, choice, push_button, slider, text_knobs
+from specdec_lib.show.widgets.panel import Panel, Shown
 from specdec_lib.show.widgets.trying import DraftTrial
 from specdec_lib.workload import Ladder, Prompt
 
 RULES = {"look_up": (look_up, "ranked"), "reject": (reject, "distinct")}  # with their siblings
-HEIGHTS = (300, 400)  # pixels
-LAST = 14  # tokens of the context that are shown
 RULE = "how the target accepts: by its own choice, or by a coin per guess"
-KNOBS = {
-    "rule": choice(list(RULES), RULE),
-    "budget": slider(range(1, 17), 8, "guesses in the tree, nodes without the root"),
-    "depth": slider(range(1, 9), 4, "deepest guess, nodes"),
-}
-TITLES = {
-    "propose": "what the draft's guesses rest on",
-    "choose": "the target's candidates: log-probability + noise = sum",
-    "coin": "is this child kept?",
-    "draw": "the final draw",
-}
 
 
 def round_steps(ladder: Ladder, prompts: Sequence[Prompt], *, start: Values | None = None) -> Panel:
@@ -42,47 +28,51 @@ def round_steps(ladder: Ladder, prompts: Sequence[Prompt], *, start: Values | No
 
     Under `look_up` the draft ranks its guesses by the noise that it shares with the target; under
     `reject` it draws them without replacement.
-    Raises ValueError if there is no prompt, or a knob starts where it cannot stand.
     """
     trial = DraftTrial(ladder, prompts)
-    whole = KNOBS | text_knobs(trial.prompts)
-    del whole["top_k"]  # the steps show whole distributions
-
-    @lru_cache(64)
-    def steps(**at: Any) -> tuple[Context, list[Step]]:
-        (context, chance), (rule, siblings) = trial.read(at), RULES[at["rule"]]
-        match = ladder.match("draft", chance.sampler, siblings=siblings)
-        size = {"budget": at["budget"], "depth": at["depth"]}
-        draft = TreeDraft(ladder.draft, siblings=siblings, match=match, **size)
-        told = {"rule": rule, "text": ladder.text}
-        return context, steps_of(ladder.target, draft, context, chance, **told)
+    steps = lru_cache(64)(partial(_steps, trial))  # read again, models may round otherwise
 
     def draw(step: int, **at: Any) -> Shown:
-        context, found = steps(**at)
+        found = steps(**at)
         one = found[step]
         said = f"<span style='white-space:pre-wrap'>{html.escape(one.words)}</span>"
         words = f"<b>step {step} of {len(found) - 1}, {one.kind}:</b> {said}"
-        return Shown(_pictures(ladder, one, context.tokens), words)
+        return Shown(_pictures(ladder, one), words)
 
     def fit(made: Mapping[str, Any]) -> None:
         """A slider over the steps of the round that the knobs are at, and buttons back and on."""
         step, back, on = (made[name] for name in ("step", "previous", "next"))
-        step.max = len(steps(**{name: made[name].value for name in whole})[1]) - 1
+        step.max = len(steps(**{name: made[name].value for name in whole})) - 1
         back.disabled, on.disabled = step.value == 0, step.value == step.max
 
-    def go(by: int) -> None:
+    def go_on(by: int) -> None:
         panel.knobs["step"].value += by
 
+    whole = {
+        "rule": choice(RULES, RULE),
+        "budget": slider(range(1, 17), 8, "guesses in the tree, nodes without the root"),
+        "depth": slider(range(1, 9), 4, "deepest guess, nodes"),
+    } | text_knobs(trial.prompts)
+    del whole["top_k"]  # the steps show whole distributions
     stepper = {
-        "step": Knob(0, ipywidgets.IntSlider, tooltip="of the round, from 0 on", look=LATE),
-        "previous": push_button("‹ previous step", partial(go, -1)),
-        "next": push_button("next step ›", partial(go, 1)),
+        "step": ipywidgets.IntSlider(tooltip="of the round, from 0 on", **LATE),
+        "previous": push_button("‹ previous step", partial(go_on, -1)),
+        "next": push_button("next step ›", partial(go_on, 1)),
     }
-    panel = Panel(stepper | whole, draw, start=start, fit=fit, heights=HEIGHTS)
+    panel = Panel(stepper | whole, draw, start=start, fit=fit, heights=(300, 400))
     return panel
 
 
-def _pictures(ladder: Ladder, one: Step, tokens: Sequence[int]) -> tuple[go.Figure, go.Figure]:
+def _steps(trial: DraftTrial, **at: Any) -> list[Step]:
+    """The steps of the round after the text that the knobs are at."""
+    ladder, (context, chance), (rule, siblings) = trial.ladder, trial.read(at), RULES[at["rule"]]
+    match = ladder.match("draft", chance.sampler, siblings=siblings)
+    size = {"budget": at["budget"], "depth": at["depth"], "match": match}
+    draft = TreeDraft(ladder.draft, siblings=siblings, **size)
+    return steps_of(ladder.target, draft, context, chance, rule=rule, text=ladder.text)
+
+
+def _pictures(ladder: Ladder, one: Step) -> tuple[go.Figure, go.Figure]:
     """The guesses with the accepted path so far, and what decides in this step."""
     table = pd.DataFrame(list(one.numbers))
     bonus = one.numbers[-1]["text"] if one.kind == "emit" else None
@@ -92,10 +82,9 @@ def _pictures(ladder: Ladder, one: Step, tokens: Sequence[int]) -> tuple[go.Figu
     if one.kind == "score":
         return tree, figures.mask(one.tree, labels=labels)
     if one.kind not in ("context", "emit"):
-        return tree, figures.step(table, title=TITLES[one.kind])
-    title = f"emitted by this round: {len(table)} tokens for one pass of the target"
-    if one.kind == "context":
-        table = pd.DataFrame({"text": map(ladder.text, tokens[-LAST:]), "source": "context"})
-        title = f"the end of the {len(tokens)} tokens so far"
-    table = table.rename(columns={"token": "number", "text": "token"}).assign(round=0)
+        return tree, figures.step(table, title=f"{one.kind}: the numbers that decide")
+    title = "the end of the text so far"
+    if one.kind == "emit":
+        title = f"emitted by this round: {len(table)} tokens for one pass of the target"
+    table = table[["text", "source"]].rename(columns={"text": "token"}).assign(round=0)
     return tree, figures.origins(table, title=title)

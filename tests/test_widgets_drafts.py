@@ -3,29 +3,31 @@
 import json
 import re
 
+import pandas as pd
 import pytest
 from own_models import gpt2
 
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.context import Context
 from specdec_lib.core.decode import decode
-from specdec_lib.drafts.combined import NoDraft
+from specdec_lib.drafts.staged import StagedTree
 from specdec_lib.drafts.trees.growing import TreeDraft
+from specdec_lib.measure.sweep import stacks
 from specdec_lib.show.widgets import round_steps, stage_explorer, tree_explorer, trying
-from specdec_lib.show.widgets.trying import GUESSERS, DraftTrial, PassTimes, TreeSize
-from specdec_lib.theory import Overhead, PassTable, Work
+from specdec_lib.show.widgets.trying import GUESSERS, PassTimes, TreeSize
+from specdec_lib.theory import PassTable, Work
 from specdec_lib.workload import Prompt, load_ladder, seeds
 
 START = {"budget": 6, "depth": 3, "temperature": 0.0, "top_k": None}
+STAGED = {"budget": 4, "depth": 3, "scout_budget": 4}
+BY_WIDTHS = "widths per depth"
 OWN = "def mean(values):\n"
-OWN_PROMPTS = [Prompt("a", "def f(x):\n    return", "own", "held-out", "here")]
 
 
 @pytest.fixture(scope="module")
 def explorers(ladder, prompts):
-    small = {"budget": 4, "depth": 2}
-    trees = tree_explorer(ladder, prompts[:3], start=START)
-    return {"trees": trees, "steps": round_steps(ladder, prompts[:2], start=small)}
+    steps = round_steps(ladder, prompts[:2], start={"budget": 4, "depth": 2})
+    return {"trees": tree_explorer(ladder, prompts[:3], start=START), "steps": steps}
 
 
 @pytest.fixture
@@ -66,7 +68,7 @@ def test_an_own_text_stands_in_place_of_the_prompt(trees, drawn, ladder):
 
 def test_widths_shape_the_tree_and_their_field_is_open_only_then(trees, drawn):
     assert trees.knobs["widths"].disabled and not trees.knobs["budget"].disabled
-    trees.turn(shape="widths per depth", widths="3, 1")
+    trees.turn(shape=BY_WIDTHS, widths="3, 1")
     assert len(drawn.given("tree")) == 7
     assert trees.knobs["budget"].disabled and not trees.knobs["widths"].disabled
 
@@ -74,12 +76,11 @@ def test_widths_shape_the_tree_and_their_field_is_open_only_then(trees, drawn):
 @pytest.mark.parametrize(
     "change, message",
     [
-        ({"shape": "widths per depth", "widths": "2,0"}, "whole numbers of at least 1"),
-        ({"shape": "widths per depth", "widths": ""}, "whole numbers of at least 1"),
-        ({"shape": "widths per depth", "widths": "9,9"}, "90 guesses; at most 64"),
+        ({"shape": BY_WIDTHS, "widths": "2,0"}, "numbers from 1 on"),
+        ({"shape": BY_WIDTHS, "widths": "a"}, "numbers from 1 on"),
+        ({"shape": BY_WIDTHS, "widths": "9,9"}, "of up to 64 guesses"),
         ({"round": 10}, "there is no round 10"),
         ({"text": "word " * 600}, "reads at most 512"),
-        ({"text": "word " * 253}, "leaves room for 16 more"),
     ],
 )
 def test_what_cannot_be_shown_is_said_and_the_figures_stay(trees, drawn, change, message):
@@ -97,85 +98,60 @@ def test_every_guesser_guesses_by_budget_and_by_widths(name, ladder, prompts):
         assert tree.guesses and max(tree.depths) <= 3
 
 
-@pytest.mark.parametrize(
-    "explorer, start, message",
-    [
-        (tree_explorer, {"shape": "round"}, "'shape' must be at one of"),
-        (round_steps, {"step": 99}, "'step' cannot be turned to 99: it stops at"),
-        (stage_explorer, {"scout": "owl"}, "'scout' must be at one of"),
-    ],
-)
-def test_an_explorer_that_starts_nowhere_is_refused(ladder, prompts, explorer, start, message):
-    with pytest.raises(ValueError, match=message):
-        explorer(ladder, prompts[:1], start=start)
-    with pytest.raises(ValueError, match="needs a prompt"):
-        explorer(ladder, [])
+def test_an_explorer_without_a_prompt_or_that_starts_nowhere_is_refused(ladder, prompts):
+    for explorer in (tree_explorer, round_steps, stage_explorer):
+        with pytest.raises(ValueError, match="needs a prompt"):
+            explorer(ladder, [])
+    with pytest.raises(ValueError, match="'step' cannot be at 99: it stops at"):
+        round_steps(ladder, prompts[:1], start={"step": 99})
 
 
 def test_a_predicted_speed_up_is_plain_decodings_time_over_the_drafts():
     table = PassTable((1, 2), (0,), ((1.0, 1.0),))
-    overheads = {(0.0, "tree"): Overhead(0.1), (0.0, "autoregressive"): Overhead(0.5)}
-    times = PassTimes("it", {"target": table, "draft": table.faster(10)}, overheads)
+    columns = ["kind", "temperature", *trying.HOST]
+    rows = [("tree", 0.0, 0.1, 0.0, 0.0), ("autoregressive", 0.0, 0.5, 0.0, 0.0)]
+    host = pd.DataFrame([*rows, ("tree", 9.0, 7.0, 7.0, 7.0)], columns=columns)
+    times = PassTimes("it", {"target": table, "draft": table.faster(10)}, host)
     work = Work(3.0, 1.0, 1.0, {("target", 2, 8): 1, ("draft", 1, 8): 2})
     assert times.speed_up(work, 0.7, host=True) == pytest.approx(1.5 * 3 / 1.3)
     assert times.speed_up(work, 0.7, host=False) == pytest.approx(3 / 1.2)
-    other = Work(3.0, 1.0, 1.0, {("middle", 1, 8): 1})
-    assert times.speed_up(other, 0.0, host=False) is None
-
-
-def test_a_trial_remembers_and_what_it_remembers_is_what_is_decoded(ladder, prompts):
-    trial, name = DraftTrial(ladder, prompts[:1]), prompts[0].name
-    at = {"prompt": name, "text": "", "temperature": 1.0, "seed": 1}
-    make = lambda ladder, sampler, budget: TreeDraft(ladder.draft, budget=budget)  # noqa: E731
-    one, two = (trial.generation(at, make, 3) for _ in range(2))
-    assert one is two and trial.generation(at, make, 4) is not one
-    assert one.tokens == real(ladder, prompts[0], NoDraft(), Sampler(1.0), 1).tokens
-
-
-def test_a_round_is_walked_forward_and_back_with_buttons(steps):
-    assert steps.knobs["previous"].disabled and "context" in steps.words.value
-    seen = []
-    while not steps.knobs["next"].disabled:
-        seen.append(steps.words.value)
-        steps.knobs["next"].click()
-    assert len(set(seen)) == steps.knobs["step"].max and "emit" in steps.words.value
-    steps.knobs["next"].click()
-    steps.knobs["previous"].click()
-    assert steps.words.value == seen[-1]
 
 
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
 @pytest.mark.parametrize("rule, deciding", [("look_up", "choose"), ("reject", "draw")])
-def test_every_step_of_both_rules_is_drawn(steps, rule, deciding, temperature):
+def test_a_round_is_walked_forward_and_back_with_buttons(steps, rule, deciding, temperature):
     steps.turn(rule=rule, temperature=temperature, text=OWN)
-    kinds = set()
-    for step in range(steps.knobs["step"].max + 1):
-        steps.turn(step=step)
-        kinds.add(re.search(r"step \d+ of \d+, (\w+):", steps.words.value)[1])
-    assert {"context", "propose", "score", "emit", deciding} <= kinds
+    assert steps.knobs["previous"].disabled
+    seen = [steps.words.value]
+    while not steps.knobs["next"].disabled:
+        steps.knobs["next"].click()
+        seen.append(steps.words.value)
+    kinds = [re.search(r"step \d+ of \d+, (\w+):", one)[1] for one in seen]
+    assert len(set(seen)) == steps.knobs["step"].max + 1 and (kinds[0], kinds[-1]) == (
+        "context",
+        "emit",
+    )
+    assert {"propose", "score", deciding} <= {*kinds}
+    steps.knobs["previous"].click()
+    assert steps.words.value == seen[-2]
 
 
 def test_fewer_steps_take_the_slider_back_and_a_bad_text_is_said(steps):
     steps.turn(rule="reject", temperature=1.0, budget=12, depth=4)
-    steps.turn(step=steps.knobs["step"].max)
-    before = steps.values()["step"]
+    steps.turn(step=(most := steps.knobs["step"].max))
     steps.turn(budget=1)
-    assert steps.values()["step"] <= steps.knobs["step"].max < before
+    assert steps.values()["step"] <= steps.knobs["step"].max < most
     steps.turn(text="word " * 600)
     assert "reads at most 512" in steps.words.value
 
 
-@pytest.fixture(scope="module")
-def own(tmp_path_factory):
-    root = tmp_path_factory.mktemp("pair")
-    return load_ladder(gpt2(root / "target", seed=1), gpt2(root / "draft", seed=2), device="cpu")
-
-
-def test_an_own_pair_is_explored_with_the_drafts_and_scouts_that_it_has(own, ladder):
-    trees, stages = tree_explorer(own, OWN_PROMPTS), stage_explorer(own, OWN_PROMPTS)
-    steps = round_steps(own, OWN_PROMPTS, start={"rule": "reject", "temperature": 1.0})
-    drafts = [value for _, value in trees.knobs["draft"].options]
-    assert drafts == ["draft", "Max-Gram", "draft and Max-Gram"]
+def test_an_own_pair_is_explored_with_the_drafts_and_scouts_that_it_has(ladder, tmp_path):
+    own = load_ladder(gpt2(tmp_path / "a", seed=1), gpt2(tmp_path / "b", seed=2), device="cpu")
+    texts = [Prompt("a", "def f(x):\n    return", "own", "held-out", "here")]
+    trees, stages = tree_explorer(own, texts), stage_explorer(own, texts)
+    steps = round_steps(own, texts, start={"rule": "reject", "temperature": 1.0})
+    drafts = trees.knobs["draft"].options
+    assert [name for name, _ in drafts] == ["draft", "Max-Gram", "draft and Max-Gram"]
     assert trying.offered_by(ladder, GUESSERS) == list(GUESSERS), "the control"
     assert [value for _, value in stages.knobs["scout"].options] == ["none", "Max-Gram"]
     assert stages.values()["scout"] == "Max-Gram"
@@ -195,3 +171,34 @@ def test_the_hosts_seconds_count_where_they_were_fitted(ladder, prompts, tmp_pat
         assert "Predicted speed" in box.words.value
         alone |= {draft} if "passes alone" in box.words.value else set()
     assert alone == {"n-gram", "Max-Gram", "draft and Max-Gram"}
+
+
+@pytest.fixture
+def stages(drawn, ladder, prompts):
+    return stage_explorer(ladder, prompts[:2], start=STAGED)
+
+
+def metric(drawn, name):
+    """The values of one metric, by stack."""
+    table = drawn.given("stages")
+    return table[table.metric == name].value.tolist()
+
+
+def test_the_stages_counts_are_those_of_real_rounds(stages, drawn, ladder, prompts):
+    one = TreeDraft(ladder.draft, budget=4, depth=3, match=ladder.match("draft", Sampler(0.0)))
+    two = StagedTree(one, stacks.scout(ladder, Sampler(0.0), budget=4), guided=2)
+    for place, draft in enumerate((one, two), 1):
+        played = real(ladder, prompts[0], draft)
+        passes = sum(used.usage["draft"].passes for used in played.rounds) / len(played.rounds)
+        assert metric(drawn, "tokens per round")[place] == pytest.approx(played.tokens_per_round)
+        assert metric(drawn, "draft passes per round")[place] == pytest.approx(passes)
+
+
+def test_a_second_stage_changes_passes_and_no_tokens(stages, drawn):
+    for scout in ("n-gram", "Max-Gram", "draft, for the middle model"):
+        for shape in ("tree", "chain"):
+            stages.turn(scout=scout, shape=shape)
+            plain, one, two = metric(drawn, "tokens per round")
+            assert plain == 1 <= one == two
+    stages.turn(scout="none", text="def mean(values):\n")
+    assert len(metric(drawn, "tokens per round")) == 2 and "alert" not in stages.words.value

@@ -1,0 +1,221 @@
+"""The explorers of drafts on a text: what a tree is expected, measured and predicted to bring, and
+what a draft brings with a scout and without.
+"""
+
+import html
+import math
+from collections.abc import Mapping, Sequence
+from functools import partial
+from statistics import mean
+from typing import Any
+
+import ipywidgets
+import pandas as pd
+import plotly.graph_objects as go
+
+from specdec_lib.core.chance import Chance, Sampler
+from specdec_lib.core.context import Context
+from specdec_lib.core.decode import Generation, Round, rounds
+from specdec_lib.core.protocols import Draft
+from specdec_lib.drafts.combined import NoDraft
+from specdec_lib.drafts.staged import StagedTree
+from specdec_lib.drafts.trees.growing import ChainDraft
+from specdec_lib.measure.replay import work_of
+from specdec_lib.measure.sweep.grid import Setting, generation_row
+from specdec_lib.measure.sweep.traffic import generation_bytes, model_shape
+from specdec_lib.show import figures
+from specdec_lib.show.widgets import trying
+from specdec_lib.show.widgets.knobs import LATE, Values, choice, slider, text_knobs
+from specdec_lib.show.widgets.panel import Panel, Shown
+from specdec_lib.show.widgets.trying import DraftTrial, PassTimes, TreeSize
+from specdec_lib.theory import ModelShape, Rates, Work, best_tree
+from specdec_lib.workload import Ladder, Prompt
+
+BY_BUDGET, BY_WIDTHS = "budget", "widths per depth"
+PER_DEPTH = "children per node at depth 0, 1, …; used with 'widths per depth'"
+TREE_PRESETS = {
+    "a chain of 5": {"shape": BY_WIDTHS, "widths": "1,1,1,1,1"},
+    "wide at the root": {"shape": BY_WIDTHS, "widths": "4,2,1,1"},
+    "best of 8": {"shape": BY_BUDGET, "budget": 8},
+    "best of 32": {"shape": BY_BUDGET, "budget": 32, "depth": 8},
+    "greedy": {"temperature": 0.0},
+}
+
+SCOUTS = "none", "n-gram", "Max-Gram", "draft, for the middle model"
+NO_SCOUT, TABLE, COPIES, MODEL = SCOUTS
+STAGE_PRESETS = {
+    "chain, one stage": {"shape": "chain", "budget": 5, "scout": NO_SCOUT},
+    "tree, one stage": {"shape": "tree", "budget": 16, "scout": NO_SCOUT},
+    "the paper's: tree, n-gram scout": dict(shape="tree", budget=16, scout=TABLE, scout_budget=8),
+}
+
+
+def tree_explorer(
+    ladder: Ladder, prompts: Sequence[Prompt], *, start: Values | None = None
+) -> Panel:
+    """Knobs for a tree and its text over `figures.tree` and `figures.mask`; `start` says where some
+    of them start. On the fast runtime a change shows in a fraction of a second.
+    """
+    trial, times = DraftTrial(ladder, prompts), PassTimes.read(ladder)
+    knobs = {
+        "shape": choice((BY_BUDGET, BY_WIDTHS), "the best of a budget, or so many per node"),
+        "budget": slider(range(1, 33), 16, "guesses in the tree, nodes without the root"),
+        "depth": slider(range(1, 13), 6, "deepest guess, nodes"),
+        "widths": ipywidgets.Text("4,2,1,1", placeholder="4,2,1,1", tooltip=PER_DEPTH, **LATE),
+        "draft": choice(trying.offered_by(ladder, trying.GUESSERS), "what guesses"),
+        "round": slider(range(1, 11), 1, "which is drawn, from the end of the prompt on"),
+    } | text_knobs(trial.prompts)
+    look = {"fit": _disable_unused, "presets": TREE_PRESETS, "heights": (430, 480)}
+    return Panel(knobs, partial(_draw, trial, times), start=start, **look)
+
+
+def _disable_unused(made: Values) -> None:
+    for name, shape in {"widths": BY_WIDTHS, "budget": BY_BUDGET, "depth": BY_BUDGET}.items():
+        made[name].disabled = made["shape"].value != shape
+
+
+def _draw(trial: DraftTrial, times: PassTimes | None, **at: Any) -> Shown:
+    ladder, number, by_widths = trial.ladder, at["round"], at["shape"] == BY_WIDTHS
+    size = trying.size_of_widths(at["widths"]) if by_widths else TreeSize(at["budget"], at["depth"])
+    context, chance = trial.read(at)
+    draft = trying.guesser(ladder, chance.sampler, at["draft"], size)
+    generation = trial.follow(context, chance, draft)
+    if number > (count := len(generation.rounds)):
+        raise ValueError(f"this text has {count} rounds, there is no round {number}")
+    fitted = at["draft"] in ("draft", "middle")  # trees, whose seconds in the host are known
+    one = generation.rounds[number - 1]
+    work = work_of(generation.rounds, ladder.target.name)
+    words = _words(ladder, generation, one) + _speed(times, work, at["temperature"], fitted=fitted)
+    counts = f"{one.accepted} of {one.proposed} guesses accepted"
+    title = f"round {number}: {counts}; on an edge, the score of its path"
+    return Shown(_pictures(ladder, one, title), words)
+
+
+def _words(ladder: Ladder, generation: Generation, one: Round) -> str:
+    """Expected and measured counts of a round and of all, as HTML."""
+
+    def counts(rounds: Sequence[Round]) -> dict[str, float]:
+        tried = sum(each.tried for each in rounds)
+        return {
+            "tokens per round, expected from the scores": mean(sum(r.tree.scores) for r in rounds),
+            "tokens per round, measured": mean(len(each.emitted) for each in rounds),
+            "acceptance rate": sum(r.accepted for r in rounds) / tried if tried else math.nan,
+            "guesses": mean(each.proposed for each in rounds),
+        }
+
+    every = f"all {len(generation.rounds)} rounds of {len(generation.tokens)} tokens"
+    table = pd.DataFrame({"this round": counts([one]), every: counts(generation.rounds)})
+    rows = table.to_html(border=0, float_format="{:.2f}".format, na_rep="–")
+    emitted = html.escape("".join(map(ladder.text, one.emitted)))
+    return f"{rows}Emitted in this round: <code>{emitted}</code><br>"
+
+
+def _speed(times: PassTimes | None, work: Work, temperature: float, *, fitted: bool) -> str:
+    """The speed-up that measured passes predict, with the host's seconds if `fitted`, as HTML."""
+    if times is None:
+        return "No speed-up is predicted: no pass times of these models are stored."
+    speed, alone = (times.speed_up(work, temperature, host=host) for host in (fitted, False))
+    how = "passes alone: the host's own time was not measured for such drafts"
+    if fitted:
+        how = f"{alone:.2f} if the host's own code, measured without top-k, took no time in either"
+    stored = f"by the stored times of {html.escape(times.machine)}, fast runtime"
+    return f"Predicted speed: <b>{speed:.2f} times</b> plain decoding, {how}; {stored}."
+
+
+def best_shape(rates: Rates, *, budget: int, depth: int, width: int) -> go.Figure:
+    """The best tree of a budget, a depth and a width, its children per node, under these rates."""
+    allowed = [list(vector)[:width] for vector in rates]
+    tree = best_tree(allowed, budget, depth)
+    title = f"{tree.guesses} guesses, {tree.depth} deep"
+    return figures.shapes(figures.slots({"best static": tree}, allowed), title=title)
+
+
+def one_round(
+    ladder: Ladder, draft: Draft, context: Context, *, seed: int, temperature: float
+) -> go.Figure:
+    """The tree of one round after `context`, with the path that the target accepts."""
+    chance, target = Chance(seed, Sampler(temperature)), ladder.target
+    played, _ = next(rounds(target, draft, context, chance, max_new_tokens=target.max_positions))
+    said = "".join(map(ladder.text, played.emitted))
+    counts = f"{played.accepted} of {played.proposed} guesses accepted"
+    title = f"{counts}, {len(played.emitted)} tokens emitted: {said!r}"
+    return _pictures(ladder, played, title)[0]
+
+
+def _pictures(ladder: Ladder, played: Round, title: str) -> tuple[go.Figure, go.Figure]:
+    """The tree of a round with its accepted path and the target's own token, and its mask."""
+    labels = [ladder.text(token) for token in played.tree.tokens]
+    # a full context leaves no room for a token of the target's own
+    has_bonus = len(played.emitted) > played.accepted
+    bonus = ladder.text(played.emitted[-1]) if has_bonus else None
+    tree = figures.tree(played.tree, labels=labels, path=played.path, bonus=bonus, title=title)
+    return tree, figures.mask(played.tree, labels=labels)
+
+
+def stage_explorer(
+    ladder: Ladder, prompts: Sequence[Prompt], *, start: Values | None = None
+) -> Panel:
+    """Knobs for a staged draft over `figures.stages`: counted passes, tokens and bytes of one text
+    under this setting, its one-stage draft and none; `start` says where some of its knobs start.
+
+    Bytes are those of half-precision weights, caches and activations; n-grams are taken as free.
+    Raises ValueError for a model of another kind than `model_shape` knows.
+    """
+    trial, scouts = DraftTrial(ladder, prompts), trying.offered_by(ladder, SCOUTS)
+    shapes = {model.name: model_shape(model) for model in ladder.models}
+
+    def draw(**at: Any) -> Shown:
+        context, chance = trial.read(at)
+        drafts = _drafts(ladder, chance.sampler, at)
+        played = {name: trial.follow(context, chance, draft) for name, draft in drafts.items()}
+        same = "one text of the target: its tokens are the same throughout"
+        figure = figures.stages(_counts(played, prompts[0], shapes))
+        return Shown((figure,), f"A {at['shape']} of {at['budget']}, {same}.")
+
+    knobs = {
+        "shape": choice(("tree", "chain"), "of the draft's guesses"),
+        "budget": slider(range(1, 33), 16, "guesses, nodes without the root"),
+        "depth": slider(range(1, 13), 8, "deepest guess of a tree, nodes"),
+        "scout": choice(scouts, "what guesses for the draft, in its own passes"),
+        "scout_budget": slider(range(1, 17), 8, "its guesses below a node", "scout budget"),
+    } | text_knobs(trial.prompts)
+    start = {"temperature": 0.0, "scout": scouts[1]} | dict(start or {})
+    presets = {name: one for name, one in STAGE_PRESETS.items() if one["scout"] in scouts}
+    return Panel(knobs, draw, start=start, presets=presets, heights=(470,))
+
+
+def _drafts(ladder: Ladder, sampler: Sampler, at: Values) -> dict[str, Draft]:
+    """No draft, the draft of a shape and size, and it with a scout, by name."""
+    scout, most, size = at["scout"], at["scout_budget"], TreeSize(at["budget"], at["depth"])
+    model = "middle" if scout == MODEL else "draft"
+    one = trying.guesser(ladder, sampler, model, size)
+    if at["shape"] == "chain":
+        one = ChainDraft(one.model, size.budget, match=one.match)
+    found = {"plain decoding": NoDraft(), f"one stage: {model}": one}
+    if scout != NO_SCOUT:
+        name = scout.partition(",")[0]
+        deepest = {TABLE: 6, COPIES: most, MODEL: min(size.depth, 6)}[scout]
+        below = trying.guesser(ladder, sampler, name, TreeSize(most, deepest), obeyed=model)
+        staged = StagedTree(one, below, guided=2 if scout == TABLE else 1)
+        found[f"two stages: {model} ← {name}"] = staged
+    return found
+
+
+def _counts(
+    generations: Mapping[str, Generation], prompt: Prompt, shapes: Mapping[str, ModelShape]
+) -> pd.DataFrame:
+    """The table of `figures.stages`; plain decoding comes first."""
+    rows = pd.DataFrame(
+        [generation_row(Setting(name, NoDraft()), prompt, one) for name, one in generations.items()]
+    )
+    moved = generation_bytes(rows, shapes) / rows.tokens
+    drafting = rows.filter(regex="_passes$").drop(columns="target_passes").sum(axis=1)
+    counts = {
+        "tokens per round": rows.tokens / rows.rounds,
+        "draft passes per round": drafting / rows.rounds,
+        "target passes per token": rows.rounds / rows.tokens,
+        "bytes per token ÷ plain decoding's": moved / moved[0],
+    }
+    table = pd.DataFrame(counts).assign(stack=rows.draft, levels=range(1, 1 + len(rows)))
+    table = table.melt(["stack", "levels"], var_name="metric")
+    return table.assign(low=table.value, high=table.value)
