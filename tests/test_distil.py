@@ -15,7 +15,7 @@ from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from specdec_lib.models import batched
 from specdec_lib.models.batched import BatchedPasses
-from specdec_lib.models.students import assemble, build_student, save_student
+from specdec_lib.models.students import assemble, build_student, own_weights, save_student
 from specdec_lib.suite.distil import lessons as teaching
 from specdec_lib.suite.distil import ngrams, training, writing
 from specdec_lib.suite.distil.lessons import Lesson, frequent_tokens, read_lessons, teach
@@ -201,10 +201,30 @@ def test_the_divergence_is_the_one_written_out():
     torch.testing.assert_close(found, apart.float(), atol=1e-4, rtol=1e-4)
 
 
-def test_distillation_brings_a_student_nearer(taught):
+def test_training_interrupted_ends_as_if_it_had_not(taught, tmp_path, monkeypatch):
+    plan, begin = TrainingPlan([0], 600, 3e-3), build_student(network(), (0,))
+    whole = build_student(network(), (0,))
+    train_student(whole, taught, HEAD, plan, tmp_path / "whole")
+    monkeypatch.setattr(training, "CHECKPOINT_SECONDS", 0)
+    steps = list(training.schedule(taught, plan.answer_tokens))
+    broken = [*steps[:7], [], *steps[8:]]  # there is nothing to learn in the eighth
+    with monkeypatch.context() as patch, pytest.raises(RuntimeError):
+        patch.setattr(training, "schedule", lambda *_: iter(broken))
+        train_student(build_student(network(), (0,)), taught, HEAD, plan, tmp_path / "cut")
+    resumed = build_student(network(), (0,))
+    train_student(resumed, taught, HEAD, plan, tmp_path / "cut")
+    for name, weights in own_weights(resumed).items():
+        torch.testing.assert_close(weights, own_weights(whole)[name])
+        assert not torch.equal(weights, own_weights(begin)[name])
+    for other in ((taught, plan._replace(layers=[2])), (taught[1:], plan)):
+        with pytest.raises(ValueError, match="another training"):
+            train_student(resumed, other[0], HEAD, other[1], tmp_path / "cut")
+
+
+def test_distillation_brings_a_student_nearer(taught, tmp_path):
     student, rows = build_student(network(), (0,)), network().lm_head.weight.detach()[HEAD]
     before = training.mean_divergence(student, taught, rows)
-    train_student(student, taught, HEAD, TrainingPlan([0], 4_000, 1e-2))
+    train_student(student, taught, HEAD, TrainingPlan([0], 4_000, 1e-2), tmp_path / "student")
     assert training.mean_divergence(student, taught, rows) < before / 2
 
 

@@ -1,20 +1,25 @@
-"""`specdec distil train`: a draft of some target layers learns the target's distributions."""
+"""`specdec distil train`: a draft of some target layers learns the target's distributions. An
+interrupted run goes on where it stopped.
+"""
 
 import math
+import time
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
 import pandas as pd
 import torch
 from jaxtyping import Float, Int
+from safetensors.torch import save
 from torch import Tensor
 from torch.nn.functional import kl_div
 from tqdm.auto import tqdm
 from transformers import LlamaForCausalLM
 
 from specdec_lib.core.commandline import Parser
-from specdec_lib.core.files import cache_folder
+from specdec_lib.core.files import cache_folder, tensor_file, write_whole
 from specdec_lib.models.batched import fastest_dtype
 from specdec_lib.models.students import build_student, own_weights, save_student
 from specdec_lib.suite.distil.lessons import Lesson, before_answers, read_head, read_lessons
@@ -23,7 +28,9 @@ from specdec_lib.suite.setup import load_target
 
 BATCH_TOKENS = 1024  # of a step, requests and padding included
 WARM_UP = 0.02  # share of the steps
+CHECKPOINT_SECONDS = 120
 HELD_OUT = 50  # every 50th conversation is judged on, and not learnt from
+STATE = ("step", "exp_avg", "exp_avg_sq")  # of AdamW, per weight
 
 
 class TrainingPlan(NamedTuple):
@@ -51,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     plan = TrainingPlan(layers, given.answer_tokens, given.rate)
     student = build_student(load_target(), layers)
     folder.mkdir(parents=True, exist_ok=True)
-    train_student(student, learnt, head, plan)
+    train_student(student, learnt, head, plan, folder / f"{given.name}.checkpoint")
     save_student(student, folder / f"{given.name}.safetensors", plan._asdict())
     print(judge(student, found[::HELD_OUT], head).round(3).to_string())
 
@@ -86,25 +93,37 @@ def mean_divergence(
 
 
 def train_student(
-    student: LlamaForCausalLM, lessons: Sequence[Lesson], head: Sequence[int], plan: TrainingPlan
+    student: LlamaForCausalLM,
+    lessons: Sequence[Lesson],
+    head: Sequence[int],
+    plan: TrainingPlan,
+    checkpoint: Path,
 ) -> None:
-    """Train a student in place."""
+    """Train a student in place; goes on from `checkpoint` if it is there.
+
+    Raises ValueError if the checkpoint is of another plan, head or number of lessons.
+    """
     weights = list(own_weights(student).values())
     rows = student.lm_head.weight.detach()[list(head)].to(fastest_dtype())
     optimizer = torch.optim.AdamW(weights)
     steps = list(schedule(lessons, plan.answer_tokens))
+    of = f"{plan}, {len(lessons)} lessons over {len(head)} tokens"
+    start, saved = _restore(checkpoint, student, optimizer, of), time.monotonic()
     student.train()
-    bar = tqdm(steps, "steps", mininterval=5)
-    for number, step in enumerate(bar):
-        done = number / len(steps)
+    bar = tqdm(range(start, len(steps)), "steps", len(steps), initial=start, mininterval=5)
+    for step in bar:
+        done = step / len(steps)
         share = min(1.0, (done + 1e-3) / WARM_UP) * (0.55 + 0.45 * math.cos(math.pi * done))
         optimizer.param_groups[0]["lr"] = plan.rate * share
-        loss = mean_divergence(student, step, rows)
+        loss = mean_divergence(student, steps[step], rows)
         optimizer.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(weights, 1.0)
         optimizer.step()
         bar.set_postfix(loss=f"{loss:.3f}", refresh=False)
+        if step == len(steps) - 1 or time.monotonic() - saved > CHECKPOINT_SECONDS:
+            _store(checkpoint, student, optimizer, of, step + 1)
+            saved = time.monotonic()
     student.eval()
 
 
@@ -127,6 +146,31 @@ def schedule(lessons: Sequence[Lesson], answer_tokens: int) -> Iterator[list[Les
             seen += sum(len(one.places) for one in step)
             if seen >= answer_tokens:
                 return
+
+
+def _store(
+    path: Path, student: LlamaForCausalLM, optimizer: torch.optim.AdamW, of: str, steps: int
+) -> None:
+    """Write weights and optimiser state whole, and which training they are of."""
+    content = {}
+    for name, weights in own_weights(student).items():
+        content[name] = weights.detach()
+        content |= {f"{name}/{part}": optimizer.state[weights][part] for part in STATE}
+    write_whole(path, save(content, {"of": of, "steps": str(steps)}))
+
+
+def _restore(path: Path, student: LlamaForCausalLM, optimizer: torch.optim.AdamW, of: str) -> int:
+    """Read a checkpoint into student and optimiser; how many steps were done, 0 without one."""
+    if not path.is_file():
+        return 0
+    with tensor_file(path) as file:
+        about = file.metadata()
+        if about.get("of") != of:
+            raise ValueError(f"{path} is of another training: {about.get('of')}; delete it")
+        for name, weights in own_weights(student).items():
+            weights.data.copy_(file.get_tensor(name))
+            optimizer.state[weights] = {part: file.get_tensor(f"{name}/{part}") for part in STATE}
+    return int(about["steps"])
 
 
 @torch.inference_mode()
