@@ -17,7 +17,7 @@ import psutil
 import pytest
 from kaleido.scopes.plotly import PlotlyScope
 
-from specdec_lib.core.files import write_whole
+from specdec_lib.core.files import figures_folder, write_whole
 from specdec_lib.show.figures import saving
 from specdec_lib.show.figures.saving import SIGNATURE, smaller
 
@@ -63,9 +63,9 @@ def test_without_an_exporter_one_warning_and_the_other_files(figures, monkeypatc
 def test_the_folder_is_the_repositorys_wherever_the_caller_stands(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("SPECDEC_FIGURES")
-    assert saving.folder() == Path(__file__).resolve().parents[1] / "figures"
+    assert figures_folder() == Path(__file__).resolve().parents[1] / "figures"
     monkeypatch.setenv("SPECDEC_FIGURES", "here")
-    assert saving.folder() == tmp_path / "here"
+    assert figures_folder() == tmp_path / "here"
 
 
 def chunks(image):

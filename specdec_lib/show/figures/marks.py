@@ -1,15 +1,15 @@
 """From a table to marks: its columns checked, and renamed to those that every form draws.
 
-A mark has a `panel`, a `series`, `x` and `y`; where there is an interval also `low` and `high`;
-and, where the figure has more to say, a `text` beside it and a `note` when hovered over.
+A mark has a `panel`, a `series`, `x` and `y`; perhaps an interval, `low` to `high`, a `text` beside
+it, and a `note` when hovered over.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
 
-from specdec_lib.show.figures.theme import short
+from specdec_lib.show.figures.theme import names_of, short
 
 Numbers = str | float | Sequence[float] | pd.Series
 
@@ -19,18 +19,15 @@ def check(table: pd.DataFrame, keys: str, values: str) -> None:
 
     keys, values    names of columns, divided by spaces
     """
-    once = keys.split()
-    columns = list(dict.fromkeys([*once, *values.split()]))
-    if table.empty or not set(columns) <= set(table.columns):
+    columns, once = f"{keys} {values}".split(), keys.split()
+    if table.empty or not set(columns) <= set(table):
         raise ValueError(
             f"this figure needs rows with the columns {', '.join(columns)}, got {len(table)} rows"
-            f" of {list(table.columns)}"
+            f" of {list(table)}"
         )
-    if once and (again := table.duplicated(once)).any():
-        first = ", ".join(f"{key} {table[again].iloc[0][key]}" for key in once)
-        raise ValueError(
-            f"this figure needs at most one row per {' and '.join(once)}, got several for {first}"
-        )
+    if once and (again := table[table.duplicated(once)][once]).size:
+        first = ", ".join(f"{key} {value}" for key, value in again.iloc[0].items())
+        raise ValueError(f"this figure needs at most one row per {keys}, got several for {first}")
 
 
 def lanes(
@@ -47,8 +44,7 @@ def lanes(
     if not lane:
         return at
     order = list(order) or names_of(table[lane])
-    aside = table[lane].map(str).map(order.index) - (len(order) - 1) / 2
-    return at + room / len(order) * aside
+    return at + room / len(order) * (table[lane].map(str).map(order.index) - (len(order) - 1) / 2)
 
 
 def marks(
@@ -85,26 +81,23 @@ def marks(
         return found
     low, middle, high = (table[name].astype(float) for name in ends.split())
     if (wrong := (low > middle) | (middle > high)).any():
-        got = [float(column[wrong].iloc[0]) for column in (low, middle, high)]
+        got = table.loc[wrong, ends.split()].iloc[0].tolist()
         raise ValueError(f"{' ≤ '.join(ends.split())} must hold in every row, got {got}")
     return found.assign(low=low, high=high)
 
 
-def names_of(column: Iterable[object]) -> list[str]:
-    """The values as text, each once, in order of first appearance."""
-    return list(dict.fromkeys(map(str, column)))
-
-
 def ends_of(rows: pd.DataFrame, value: str) -> pd.Series:
-    """The end of each interval that is farther from 0, or the value where there is no interval."""
-    middle = rows[value].astype(float)
-    if "high" not in rows:
-        return middle
-    return rows["high"].where(middle >= 0, rows["low"]).fillna(middle)
+    """The end of each interval that is farther from 0, else the value; above the marks' `base`."""
+    ends = middle = rows[value].astype(float)
+    if "high" in rows:
+        ends = rows["high"].where(middle >= 0, rows["low"]).fillna(middle)
+    return ends + rows.get("base", 0)
 
 
-def span_of(values: pd.DataFrame | pd.Series, before: float, after: float) -> tuple[float, float]:
+def span_of(
+    values: pd.DataFrame | pd.Series, before: float = 0, after: float = 0
+) -> tuple[float, float]:
     """The least and the greatest of the values, with these shares of the span around them."""
-    low, high = np.nanmin(values.astype(float)), np.nanmax(values.astype(float))
+    low, high = float(np.nanmin(values.astype(float))), float(np.nanmax(values.astype(float)))
     room = (high - low) or 1.0
-    return float(low - before * room), float(high + after * room)
+    return low - before * room, high + after * room

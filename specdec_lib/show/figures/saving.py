@@ -18,8 +18,7 @@ import psutil
 from jaxtyping import UInt8
 from plotly.offline import get_plotlyjs
 
-from specdec_lib.core.files import figures_folder as folder
-from specdec_lib.core.files import write_together, write_whole
+from specdec_lib.core.files import figures_folder, write_together, write_whole
 from specdec_lib.show.figures.theme import PAPER
 
 NAME = re.compile(r"\d{2}(_[a-z0-9]+)+")
@@ -38,17 +37,16 @@ if (!window.Plotly) document.body.prepend(
 
 
 def save(figure: go.Figure, name: str, table: pd.DataFrame) -> Path:
-    """Write NAME.html, NAME.png and NAME.csv into `folder()`; the path of the page comes back.
+    """Write NAME.html, NAME.png and NAME.csv into `figures_folder()`; the page's path comes back.
 
     name     two digits (the notebook's) and words, joined by "_"; ValueError for another
     table    what the figure shows; real numbers are kept to six significant digits
 
-    The page needs plotly.min.js beside it, which is written too. Where no image exporter works, a
-    warning says so.
+    Where no image exporter works, a warning says so.
     """
     if not NAME.fullmatch(name):
         raise ValueError(f'a figure is called like "00_mask", by small letters, got {name!r}')
-    place = folder()
+    place = figures_folder()
     place.mkdir(parents=True, exist_ok=True)
     write_script(place)
     rows = table.to_csv(index=False, float_format="%.6g", lineterminator="\n")
@@ -62,9 +60,7 @@ def save(figure: go.Figure, name: str, table: pd.DataFrame) -> Path:
 
 
 def still(figure: go.Figure) -> dict[str, str]:
-    """The figure as an image for a notebook's output, by MIME type; empty where no image exporter
-    works.
-    """
+    """The figure as an image for a notebook's output, by MIME type; empty without an exporter."""
     if not _exporter_works():
         return {}
     return {"image/png": base64.b64encode(smaller(_image(figure, scale=1))).decode()}
@@ -99,9 +95,8 @@ def _image(figure: go.Figure, scale: int = 2) -> bytes:
         watch.daemon = True
         watch.start()
         try:
-            with warnings.catch_warnings():
-                # plotly's and the exporter's own, about the exporter's age
-                warnings.simplefilter("ignore", DeprecationWarning)
+            # plotly's and the exporter's own, about the exporter's age
+            with warnings.catch_warnings(action="ignore", category=DeprecationWarning):
                 return paper.to_image(format="png", scale=scale)
         except (OSError, ValueError):
             if not hung.is_set():
@@ -127,8 +122,7 @@ def _exporter_works() -> bool:
     Plotly has the exporter fetch the script of formulas, of which no figure has one.
     """
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)
+        with warnings.catch_warnings(action="ignore", category=DeprecationWarning):
             if plotly.io.kaleido.scope.mathjax is not None:  # each change ends the exporter
                 plotly.io.kaleido.scope.mathjax = None
         _image(go.Figure())
@@ -141,9 +135,7 @@ def smaller(png: bytes) -> bytes:
     """The exporter's picture with at most 256 colours: a quarter of the bytes; or as it is where
     its rows are stored in another way.
     """
-    try:
-        pixels = _pixels(png)
-    except ValueError:
+    if (pixels := _pixels(png)) is None:
         return png
     height, width, _ = pixels.shape
     for step in STEPS:
@@ -165,13 +157,13 @@ def smaller(png: bytes) -> bytes:
     )
 
 
-def _pixels(png: bytes) -> UInt8[np.ndarray, "height width 3"]:
+def _pixels(png: bytes) -> UInt8[np.ndarray, "height width 3"] | None:
     """Red, green and blue of the exporter's RGBA, whose rows are plain (filter 0) or differences to
-    the left (1) or above (2); ValueError for others.
+    the left (1) or above (2); None for others.
     """
     place, data = len(SIGNATURE), b""
     while place < len(png):
-        (length,), kind = struct.unpack(">I", png[place : place + 4]), png[place + 4 : place + 8]
+        length, kind = struct.unpack(">I4s", png[place : place + 8])
         data += png[place + 8 : place + 8 + length] if kind == b"IDAT" else b""
         place += 12 + length
     width, height = struct.unpack(">II", png[16:24])
@@ -179,7 +171,7 @@ def _pixels(png: bytes) -> UInt8[np.ndarray, "height width 3"]:
     found = lines[:, 1:].reshape(height, width, 4).copy()
     for row, kind in enumerate(lines[:, 0]):
         if kind > 2:
-            raise ValueError(f"rows of a picture have filters up to 2, got {kind}")
+            return None
         if kind == 1:
             found[row] = np.cumsum(found[row], axis=0, dtype=np.uint8)
         elif kind == 2 and row:

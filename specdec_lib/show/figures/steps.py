@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
+from specdec_lib.show.figures.marks import check
 from specdec_lib.show.figures.theme import INK, MONOSPACE, SCREEN, SOURCES, escape, visible
 
 WIDTH, ROW, AROUND = 760, 26, 150  # pixels: of a figure, of a candidate, and of what is around
@@ -16,19 +17,13 @@ Picture = tuple[list[go.Bar | go.Scatter], list[str], dict[str, object]]
 def step(table: pd.DataFrame, *, title: str) -> go.Figure:
     """The candidates of one step of a round and the random number that decided between them.
 
-    table    a row per candidate with its `text`, the columns of one of NEEDS, and where they are
-             known `chosen`, `child` (its number, 0 for none), `after` and `score`; else ValueError
+    table    of a `show.steps.Step`: a row per candidate with its `text`, what decided, and where
+             they are known `chosen`, `child` (its number, 0 for none), `after` and `score`
     """
-    having = [name for name in NEEDS if {"text", *name.split()} <= set(table.columns)]
-    if table.empty or not having:
-        raise ValueError(
-            f"a step is drawn from a row per candidate with the columns text and one of"
-            f" {list(NEEDS)}, got {len(table)} rows of {list(table.columns)}"
-        )
-    draw = NEEDS[having[0]]
+    draw = _draw_coin if "wanted" in table else _draw_sums if "noise" in table else _draw_parts
     table = pd.DataFrame({"chosen": False, "child": 0}, table.index).assign(**table)
     traces, words, axis = draw(table)
-    names = [*(["the coin"] if draw is _draw_coin else []), *map(_name, table.to_dict("records"))]
+    names = ["the coin"] * (draw is _draw_coin) + [*map(_name, table.to_dict("records"))]
     figure = go.Figure(traces)
     where = {"x": 0.66, "xref": "paper", "xanchor": "left", "yref": "y", "showarrow": False}
     for place, text in enumerate(words):
@@ -46,8 +41,8 @@ def _name(row: dict[str, object]) -> str:
     """A candidate in words: bold where chosen, with the number of the guess that holds it."""
     name = escape(visible(str(row["text"]), LABEL))
     after = f"{escape(visible(str(row['after']), LABEL))} → " if "after" in row else ""
-    marks = f"  child {row['child']}" if row["child"] else ""
-    return f"{after}<b>{name}</b>{marks}" if row["chosen"] else f"{after}{name}{marks}"
+    child = f"  child {row['child']}" if row["child"] else ""
+    return f"{after}<b>{name}</b>{child}" if row["chosen"] else f"{after}{name}{child}"
 
 
 def _colours(table: pd.DataFrame) -> list[str]:
@@ -71,28 +66,30 @@ def _number(xs: pd.Series) -> go.Scatter:
 def _draw_sums(table: pd.DataFrame) -> Picture:
     """From each log-probability, the noise leads to the sum; the largest sum wins."""
     starts, sums, won = table["log_probability"], table["sum"], table["chosen"]
-    colours = _colours(table)
+    look = {"color": _colours(table)}
     circle = {"symbol": "circle-open", "size": 9, "line": {"width": 2}}
     kinds = {"symbol": np.where(won, "star", "diamond"), "size": np.where(won, 15, 10)}
     thin = {"base": list(starts), "width": 0.07, "hoverinfo": "skip", "marker": {"color": INK}}
     traces = [
         _bars(table["noise"], "noise", **thin),
-        _dots(starts, "log-probability", color=colours, **circle),
-        _dots(sums, "sum: the largest wins", color=colours, **kinds),
+        _dots(starts, "log-probability", **look, **circle),
+        _dots(sums, "sum: the largest wins", **look, **kinds),
     ]
-    words = [
-        f"{row['log_probability']:.2f} {'+' if row['noise'] >= 0 else '-'} {abs(row['noise']):.2f}"
-        f" = {row['sum']:.2f}" + (f"   score {row['score']:.2f}" if "score" in row else "")
-        for row in table.to_dict("records")
-    ]
-    finite = [value for value in (*starts, *sums) if np.isfinite(value)] or [-1.0, 0.0]
-    apart = 0.05 * (max(finite) - min(finite) + 1)
-    axis = {"title": "nats", "range": [min(finite) - apart, max(finite) + apart]}
+    said = "{log_probability:.2f} + {noise:.2f} = {sum:.2f}" + "   score {score:.2f}" * (
+        "score" in table
+    )
+    words = [said.format_map(row).replace("+ -", "- ") for row in table.to_dict("records")]
+    both = pd.concat([starts, sums])
+    finite = both[np.isfinite(both)]
+    least, most = (finite.min(), finite.max()) if len(finite) else (-1.0, 0.0)
+    apart = 0.05 * (most - least + 1)
+    axis = {"title": "nats", "range": [least - apart, most + apart]}
     return traces, [word.replace("-", "−") for word in words], axis
 
 
 def _draw_parts(table: pd.DataFrame) -> Picture:
     """Each candidate's part of [0, 1), and the number that falls into one."""
+    check(table, "", "text low high uniform")
     look = {"marker": {"color": _colours(table)}, "base": list(table["low"])}
     traces = [_bars(table["high"] - table["low"], "part", **look), _number(table["uniform"])]
     words = [
@@ -105,9 +102,7 @@ def _draw_parts(table: pd.DataFrame) -> Picture:
 
 
 def _draw_coin(table: pd.DataFrame) -> Picture:
-    """On top the coin: the number against the part of [0, 1) that keeps the child; below it what is
-    wanted, was offered, and is left.
-    """
+    """On top the coin, the number against the part that keeps the child; then the distributions."""
     first = table.iloc[:1]
     kept, limit, uniform = first[["kept", "probability", "uniform"]].iloc[0]
     shown = [("wanted", CHOSEN, ""), ("offered", GUESSED, "/"), ("left", SOURCES["n-gram"], "x")]
@@ -119,21 +114,6 @@ def _draw_coin(table: pd.DataFrame) -> Picture:
         look = {"marker": marker, "width": wide, "offset": -0.4 + number * wide}
         traces.append(_bars(table[name], name, 1, **look))
     words = [f"{uniform:.3f} {'<' if kept else '≥'} {limit:.3f}: {'kept' if kept else 'rejected'}"]
-    for row in table.itertuples():
-        left = "" if kept else f" → {row.left:.3f}"
-        words.append(f"{row.wanted:.3f}, {row.offered:.3f}{left}")
+    said = "{wanted:.3f}, {offered:.3f}" + " → {left:.3f}" * (not kept)
+    words += [said.format_map(row) for row in table.to_dict("records")]
     return traces, words, {"title": "probability", "range": [0, 1]}
-
-
-def _draw_scores(table: pd.DataFrame) -> Picture:
-    bars = _bars(table["score"], "score", marker={"color": GUESSED}, showlegend=False)
-    axis = {"title": "score of the path", "range": [0, 1]}
-    return [bars], [f"{score:.2f}" for score in table["score"]], axis
-
-
-NEEDS = {
-    "wanted offered left probability uniform kept": _draw_coin,
-    "log_probability noise sum": _draw_sums,
-    "low high uniform": _draw_parts,
-    "score": _draw_scores,
-}

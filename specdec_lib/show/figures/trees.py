@@ -1,12 +1,19 @@
-"""Pictures of one token tree: which node follows which, and which sees which."""
+"""One token tree: tables of its nodes; pictures of which follows which, and which sees which."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
+import numpy as np
+import pandas as pd
 import plotly.graph_objects as go
+from jaxtyping import Float
+from torch import Tensor
 
+from specdec_lib.core.chance import Chance
+from specdec_lib.core.trace import Choice
 from specdec_lib.core.tree import TokenTree
+from specdec_lib.core.verify import look_up
 from specdec_lib.show.figures import pictures
-from specdec_lib.show.figures.pictures import Box, leaf_rows
+from specdec_lib.show.figures.pictures import leaf_rows
 from specdec_lib.show.figures.theme import INK, MONOSPACE, SCREEN, SOURCES, escape, looks, visible
 
 EMITTED = "target"  # the source of the correction or bonus token
@@ -14,6 +21,47 @@ SEES = {"itself": "#0072B2", "an ancestor": "#56B4E9", "hidden": "rgba(128,128,1
 LABEL = 12  # characters
 CHARACTER, HALF_BOX, ROW, GAP = 8.0, 11.0, 31.0, 78.0  # pixels
 LETTER = 8.4  # pixels of a title's
+
+
+def nodes(tree: TokenTree, *, labels: Sequence[str], path: Sequence[int] = ()) -> pd.DataFrame:
+    """A row per node: its place, token, source and score, and whether it was accepted.
+
+    labels    the text of each node's token, root first; ValueError unless there is one per node
+    """
+    if len(labels) != len(tree):
+        raise ValueError(f"{len(tree)} nodes, root first, need as many labels, got {len(labels)}")
+    columns = {
+        "node": range(len(tree)),
+        "parent": tree.parents,
+        "depth": tree.depths,
+        "position": [tree.position(node) for node in range(len(tree))],
+        "token": labels,
+        "source": tree.sources,
+        "score": tree.scores,
+        "accepted": [node in path for node in range(len(tree))],
+    }
+    return pd.DataFrame(columns)
+
+
+def walk(
+    tree: TokenTree,
+    target_logits: Float[Tensor, "nodes vocab"],
+    chance: Chance,
+    *,
+    text: Callable[[int], str],
+) -> pd.DataFrame:
+    """A row per node `look_up` comes to: the target's choice there, and which child holds it."""
+    choices: list[Choice] = []
+    look_up(tree, target_logits, chance, trace=choices.append)
+    rows = []
+    for node, token, child in choices:
+        children = tree.children(node)
+        held = "none: emitted as correction or bonus" if child is None else children.index(child)
+        probability = float(chance.sampler.probs(target_logits[node])[token])
+        row = {"at": text(tree.tokens[node]), "position": tree.position(node) + 1}
+        row |= {"target's choice": text(token), "probability": probability}
+        rows.append(row | {"guesses": len(children), "child": held})
+    return pd.DataFrame(rows)
 
 
 def tree(
@@ -24,101 +72,86 @@ def tree(
     bonus: str | None = None,
     title: str = "",
 ) -> go.Figure:
-    """The tree from left to right: a box per node in its source's colour, and on the edge that
-    leads to it the score of its path.
+    """The tree from left to right: a box per node, and on the edge to it the score of its path.
 
-    labels    the text of each node's token, root first
-    path      accepted nodes, from below the root on; drawn with thick edges and outlines
-    bonus     the text of the correction or bonus token: the path's end, in the target's colour and
-              with a star; None where there is no verdict
-    Raises ValueError unless there is one label per node and `path` follows the edges.
+    labels, path    as of `nodes`; accepted nodes have thick edges and outlines
+    bonus           the text of the correction or bonus token; None where there is no verdict
     """
-    _check_labels(tree, labels)
-    for parent, node in zip((0, *path), path, strict=False):
-        if not 0 < node < len(tree) or tree.parents[node] != parent:
-            raise ValueError(f"a path follows the tree's edges from the root on, got {tuple(path)}")
-    guesses = len(tree)
+    guesses, last = len(tree), path[-1] if path else 0
     if bonus is not None:
-        last = path[-1] if path else 0
         tree = tree.grown([0], [last], source=EMITTED, scores=[tree.scores[last]])
         labels, path = (*labels, bonus), (*path, guesses)
-    boxes = _boxes(tree, labels)
-    traces = [*_edges_and_boxes(tree, boxes, path), *_words(tree, boxes, labels, guesses)]
+    table = _with_boxes(nodes(tree, labels=labels, path=path))
+    traces = [*_edges_and_boxes(table), *_words(table.assign(number=tree.tokens), guesses)]
     if bonus is not None:
         star = {"symbol": "star", "size": 13, "color": SOURCES["target"]}
-        spot = {"x": [boxes[-1][0] - 12], "y": [boxes[-1][1]], "mode": "markers", "marker": star}
-        traces.append(go.Scatter(**spot, showlegend=False, hoverinfo="skip"))
-    width = max(8 + max(box[2] for box in boxes), LETTER * len(title))
-    return pictures.sheet(traces, (width, max(box[3] for box in boxes) + 8), title)
+        spot = {"x": [table["left"].iloc[-1] - 12], "y": [table["top"].iloc[-1]]}
+        look = {"mode": "markers", "marker": star, "showlegend": False, "hoverinfo": "skip"}
+        traces.append(go.Scatter(**spot, **look))
+    width = max(8 + table["right"].max(), LETTER * len(title))
+    return pictures.sheet(traces, (width, table["bottom"].max() + 8), title)
 
 
-def _boxes(tree: TokenTree, labels: Sequence[str]) -> list[Box]:
-    """The box of each node; a depth is as wide as its longest label."""
-    sizes = [CHARACTER * len(visible(label, LABEL)) + 14 for label in labels]
-    left = [4.0]
-    for depth in range(max(tree.depths)):
-        own = (size for size, at in zip(sizes, tree.depths, strict=True) if at == depth)
-        left.append(left[-1] + max(own) + GAP)
-    places = zip(tree.depths, leaf_rows(tree.parents), sizes, strict=True)
-    spots = [(left[depth], 6 + ROW * row, size) for depth, row, size in places]
-    return [(start, top, start + size, top + 2 * HALF_BOX) for start, top, size in spots]
+def _with_boxes(table: pd.DataFrame) -> pd.DataFrame:
+    """The nodes with their boxes, in pixels; a depth is as wide as its longest label."""
+    table["shown"] = [visible(label, LABEL) for label in table["token"]]
+    size = CHARACTER * table["shown"].str.len() + 14
+    widest = size.groupby(table["depth"]).max() + GAP
+    left = table["depth"].map(4.0 + widest.cumsum() - widest)
+    top = 6 + ROW * np.array(leaf_rows(table["parent"].tolist()))
+    box = {"left": left, "top": top, "right": left + size, "bottom": top + 2 * HALF_BOX}
+    return table.assign(**box, middle=top + HALF_BOX)
 
 
-def _edges_and_boxes(
-    tree: TokenTree, boxes: Sequence[Box], path: Sequence[int]
-) -> list[go.Scatter]:
+def _edges_and_boxes(table: pd.DataFrame) -> list[go.Scatter]:
     """An edge ends level before its box, so that a score can sit on its end."""
-    edges = []
-    for node, parent in enumerate(tree.parents):
-        (_, _, start, bottom), (end, _, _, lower) = boxes[parent], boxes[node]
-        y, level = bottom - HALF_BOX, lower - HALF_BOX
-        edges.append([(start, y), (end - 38, level), (end, level)])
-    others = [edges[node] for node in range(1, len(tree)) if node not in path]
-    traces = [pictures.path_trace(others, pictures.THIN)]
-    if path:
-        accepted, thick = [edges[node] for node in path], pictures.THIN | {"width": 5.0}
+    below, thick = table[1:], pictures.THIN | {"width": 5.0}
+    starts = table.loc[below["parent"], ["right", "middle"]].to_numpy()
+    edges = [
+        [tuple(start), (node.left - 38, node.middle), (node.left, node.middle)]
+        for node, start in zip(below.itertuples(), starts, strict=True)
+    ]
+    edges = pd.Series(edges, below.index, dtype=object)
+    traces = [pictures.path_trace(edges[~below["accepted"]], pictures.THIN)]
+    if table["accepted"].any():
+        accepted = edges[below["accepted"]]
         traces.append(pictures.path_trace(accepted, thick, name="accepted path"))
-    for source, look in looks(tree.sources).items():
-        own = [box for box, name in zip(boxes, tree.sources, strict=True) if name == source]
+    for source, look in looks(table["source"]).items():
+        own = table[table["source"] == source]
         traces.append(pictures.boxes_trace(own, look.colour, name=escape(source)))
-    if path:
-        traces.append(pictures.boxes_trace([boxes[node] for node in (0, *path)], INK))
+    if table["accepted"].any():
+        walked = table[table["accepted"] | (table["node"] == 0)]
+        traces.append(pictures.boxes_trace(walked, INK))
     return traces
 
 
-def _words(
-    tree: TokenTree, boxes: Sequence[Box], labels: Sequence[str], guesses: int
-) -> list[go.Scatter]:
+def _words(table: pd.DataFrame, guesses: int) -> list[go.Scatter]:
     """The labels in the boxes, and the scores of the first `guesses` nodes before them."""
     hover = []
-    for node, label in enumerate(labels):
-        place = f"at position {tree.position(node)}, depth {tree.depths[node]}"
-        source, score = escape(tree.sources[node]), f"{tree.scores[node]:.3g}"
-        said = f"token {tree.tokens[node]} {place}<br>guessed by {source}, score {score}"
-        if tree.sources[node] == EMITTED:
+    for node in table.itertuples():
+        place, source = f"at position {node.position}, depth {node.depth}", escape(node.source)
+        said = f"token {node.number} {place}<br>guessed by {source}, score {node.score:.3g}"
+        if node.source == EMITTED:
             said = f"{place}<br>the target's own token: it was not guessed here"
-        hover.append(f"{escape(visible(label))}<br>{said}")
-    middles = [((left + right) / 2, bottom - HALF_BOX) for left, _, right, bottom in boxes]
-    shown = [escape(visible(label, LABEL)) for label in labels]
-    beside = [(left - 17, top + HALF_BOX - 9) for left, top, _, _ in boxes[1:guesses]]
-    scores = [f"{score:.2f}" for score in tree.scores[1:guesses]]
+        hover.append(f"{escape(visible(node.token))}<br>{said}")
+    middles = [((node.left + node.right) / 2, node.middle) for node in table.itertuples()]
+    scored = table[1:guesses]
+    beside = [(node.left - 17, node.middle - 9) for node in scored.itertuples()]
     return [
-        pictures.words_trace(middles, shown, hover=hover),
-        pictures.words_trace(beside, scores, size=10.5, code=False),
+        pictures.words_trace(middles, [*map(escape, table["shown"])], hover=hover),
+        pictures.words_trace(beside, [f"{score:.2f}" for score in scored["score"]], size=10.5),
     ]
 
 
 def mask(tree: TokenTree, *, labels: Sequence[str], title: str = "") -> go.Figure:
-    """The attention mask when the whole tree is read in one pass: the row's node sees the marked
-    columns, and all of the context before the root. Without a title, it is how large the pass is.
-
-    labels    the text of each node's token, root first
-    Raises ValueError unless there is one label per node.
+    """The attention mask of one pass: the row's node sees the marked columns, and the context
+    before the root. Without a title, it is how large the pass is; `labels` are as of `nodes`.
     """
-    _check_labels(tree, labels)
     size, sees = len(tree), tree.ancestry().int().fill_diagonal_(2).tolist()
-    shown = [escape(visible(label, LABEL)) for label in labels]
-    names = [f"{label}  <b>{tree.position(node)}</b>" for node, label in enumerate(shown)]
+    names = [
+        f"{escape(visible(node.token, LABEL))}  <b>{node.position}</b>"
+        for node in nodes(tree, labels=labels).itertuples()
+    ]
     verbs = ("does not see", "sees", "sees")
     hover = [
         [f"{row} {verbs[seen]} {name}" for seen, name in zip(line, names, strict=True)]
@@ -140,8 +173,3 @@ def mask(tree: TokenTree, *, labels: Sequence[str], title: str = "") -> go.Figur
     seen, looking = "node that is seen, with its position", "node that looks"
     figure.update_xaxes(**ticks, tickangle=-90, title=seen, range=[-0.5, size - 0.5])
     return figure.update_yaxes(**ticks, scaleanchor="x", title=looking, range=[size - 0.5, -0.5])
-
-
-def _check_labels(tree: TokenTree, labels: Sequence[str]) -> None:
-    if len(labels) != len(tree):
-        raise ValueError(f"{len(tree)} nodes, root first, need as many labels, got {len(labels)}")
