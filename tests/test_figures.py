@@ -8,7 +8,7 @@ import pytest
 from specdec_lib.core.tree import Shape, TokenTree
 from specdec_lib.show import figures
 from specdec_lib.show.figures import theme
-from specdec_lib.show.figures.marks import lanes, marks
+from specdec_lib.show.figures.chart import lanes, marks
 from specdec_lib.show.figures.pictures import _lay_out
 from specdec_lib.show.figures.trees import _with_boxes
 

@@ -8,31 +8,22 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from specdec_lib.show.figures import theme
-from specdec_lib.show.figures.chart import PLAIN, Chart
+from specdec_lib.show.figures.chart import PLAIN, Chart, check, lanes, marks, span_of
 from specdec_lib.show.figures.forms import add_bars, add_dots, words_beside
-from specdec_lib.show.figures.marks import check, lanes, marks, span_of
 from specdec_lib.show.figures.theme import GAIN, INK, LOSS, PAPERS, SOURCES, Look, looks, short
 
 PAYS = {"faster": Look(GAIN, hatch="/"), "slower": Look(LOSS, hatch="x")}
 LENGTH_LOOKS = PAYS | {f"{name}, chosen": replace(one, full=True) for name, one in PAYS.items()}
 GUESSED, OWN = "accepted guesses", "the target's own token"
 YIELDS = {GUESSED: Look(SOURCES["draft"]), OWN: Look(SOURCES["target"]), "": Look(INK)}
-PANELS = {
-    "swi": "SWI, counted: yield ÷ price",
-    "tokens_per_round": "tokens per round",
-    "price": "round, in target passes",
-    "acceptance_rate": "acceptance rate",
-}
+PANELS = {"swi": "SWI, counted: yield ÷ price", "tokens_per_round": "tokens per round"}
+PANELS |= {"price": "round, in target passes", "acceptance_rate": "acceptance rate"}
 RIVALS = {"": Look(SOURCES["context"]), "this one": Look(theme.METHODS["cascade"], full=True)}
-PARTS = {
-    "verify": Look(SOURCES["target"]),
-    "draft passes": Look(SOURCES["draft"]),
-    "choice and noise": Look(SOURCES["bigram"]),
-    "KV moves": Look(SOURCES["prompt"]),
-    "tree": Look(theme.STRANGERS[6]),
-    "n-gram": Look(SOURCES["n-gram"]),
-    "host": Look(SOURCES["context"]),
-}  # of a round
+COLOURS = {"verify": "target", "draft passes": "draft", "choice and noise": "bigram"}
+COLOURS |= {"KV moves": "prompt", "tree": "its own", "n-gram": "n-gram", "host": "context"}
+PARTS = {  # of a round
+    name: Look(SOURCES.get(one, theme.STRANGERS[6])) for name, one in COLOURS.items()
+}
 CHANGES = {"SWI, counted": Look(SOURCES["middle"])}
 CHANGES |= {"speed, measured": Look(SOURCES["draft"], full=True)}
 WRITTEN = 0.07  # of the longest bar: a shorter piece has no room for its number
@@ -105,9 +96,7 @@ def paper_and_ours(
 
 
 def walltime(table: pd.DataFrame) -> go.Figure:
-    """Speed ÷ autoregressive decoding's, `ratio`, per `method` and `domain`, with `ours` in tokens
-    per second in the bars; hollow, the paper's `paper_ratio` or NaN, on its `paper_data`.
-    """
+    """Measured speed ÷ autoregressive decoding's, ours and the paper's, by `method`, `domain`."""
     ends = "ratio_low ratio ratio_high"
     check(table, "domain method", f"ours paper_ratio paper_data sampling {ends}")
     styles = {name: replace(one, hatch="") for name, one in looks(table["domain"]).items()}
@@ -120,22 +109,18 @@ def walltime(table: pd.DataFrame) -> go.Figure:
     chart = Chart(wide=780, high=404, x="how it is decoded", y=y)
     add_bars(chart, ours.assign(inside=ours["ours"].map(short)), styles, width=0.62 * lane)
     over = theirs.drop_duplicates("domain")
-    paper = ", ".join(f"{row.paper_data} over {row.domain}" for row in over.itertuples())
-    paper = f"paper: {paper}"
+    paper = "paper: " + ", ".join(over["paper_data"] + " over " + over["domain"])
     add_dots(chart, theirs.assign(series=paper), {paper: PAPERS[0]}, size=10)
     chart.figure.update_traces(textposition="bottom center", selector={"name": paper})
     chart.figure.update_traces(insidetextanchor="start", selector={"type": "bar"})
     chart.name_places("x", table["method"], longest=18).start_at_zero("y", 1.12)
-    said = (
-        "Measured speed ÷ autoregressive decoding's, ours and the paper's each on its own machine"
-    )
-    return chart.titled(f"{said}, {' and '.join(theme.names_of(table['sampling']))}", plain="y")
+    how = " and ".join(theme.names_of(table["sampling"]))
+    said = "Measured speed ÷ autoregressive decoding's, ours and the paper's"
+    return chart.titled(f"{said} each on its own machine, {how}", plain="y")
 
 
 def yields(table: pd.DataFrame, *, bonus: bool = True) -> go.Figure:
-    """Tokens per round of each `series`, as of `acceptance.tokens`: the accepted guesses and,
-    unless `bonus` is False, before them the token that the target adds to every round.
-    """
+    """Tokens per round of each `series`: accepted guesses and, with `bonus`, the target's own."""
     value, guesses = "tokens_per_round" if bonus else "accepted_per_round", "accepted_per_round"
     ends = f"{value}_low {value} {value}_high"
     check(table, "series", f"rounds {guesses} {ends}")
@@ -154,9 +139,7 @@ def yields(table: pd.DataFrame, *, bonus: bool = True) -> go.Figure:
 
 
 def cascade_ablation(table: pd.DataFrame) -> go.Figure:
-    """What leaving a part out, `variant`, changes, `change_percent` of the full cascade: a panel
-    per `domain`, bars by SWI and by the clock, `by`; hollow, the `paper`'s.
-    """
+    """What leaving out a part, `variant`, changes `by` SWI and by the clock, per `domain`."""
     ends = "low change_percent high"
     check(table, "domain variant by", f"{ends} paper")
     place, count = lanes(table, "variant", "by", 0.62, list(CHANGES)), table["variant"].nunique()
@@ -170,17 +153,14 @@ def cascade_ablation(table: pd.DataFrame) -> go.Figure:
     add_dots(chart, theirs, {"paper": PAPERS[0]}, lying=True, by="measured")
     everything = table[["change_percent", "low", "high", "paper"]].assign(full=0.0)
     chart.figure.add_vline(x=0, line={"width": 1.5, "color": INK})
-    chart.axis("x", range=span_of(everything, 0.24, 0.22), tick0=0, dtick=100)
     chart.name_places("y", table["variant"], longest=18)
-    return chart.titled(
-        "A cascade tuned on SWI: what leaving a part out changes (left of 0: worse)"
-    )
+    chart.axis("x", range=span_of(everything, 0.24, 0.22), tick0=0, dtick=100)
+    headline = "A cascade tuned on SWI: what leaving a part out changes (left of 0: worse)"
+    return chart.titled(headline)
 
 
 def rivals(table: pd.DataFrame, *, title: str) -> go.Figure:
-    """Counted SWI, tokens and price per round and acceptance rate of each `setting`, the first
-    one's bars darker; as of `Replays.beside`.
-    """
+    """SWI, tokens and price per round, acceptance of each `setting`: see `Replays.beside`."""
     values = "swi low high tokens_per_round acceptance_rate target_passes target_price texts"
     check(table, "setting", values)
     table, rows = table.rename(columns={"texts": "prompts"}), range(len(table))
@@ -230,8 +210,7 @@ def round_ledger(table: pd.DataFrame, *, noise: float) -> go.Figure:
     rows = marks(table, "milliseconds", "place", series="part", panel="sampling", note=note)
     high, x = 74 + 46 * drafts.nunique(), "mean milliseconds of a round"
     chart = Chart(panels, wide=400, high=high, x=x, gap=0.04)
-    add_bars(chart, rows, PARTS, lying=True, width=0.7).axis(
-        "x", range=[0, 1.03 * longest]
-    ).name_places("y", drafts, longest=26)
+    add_bars(chart, rows, PARTS, lying=True, width=0.7).name_places("y", drafts, longest=26)
+    chart.axis("x", range=[0, 1.03 * longest])
     said = f"verifying the same tree varies by up to {noise:.0%}"
     return chart.titled(f"Where the measured time of a round goes; {said}")

@@ -9,9 +9,8 @@ import plotly.graph_objects as go
 
 from specdec_lib.core.tree import MatchTable
 from specdec_lib.show.figures import theme
-from specdec_lib.show.figures.chart import Chart
+from specdec_lib.show.figures.chart import Chart, check, marks
 from specdec_lib.show.figures.forms import TWO_SIDED, add_cells, add_dots
-from specdec_lib.show.figures.marks import check, marks
 from specdec_lib.show.figures.theme import DARK, GAIN, INK, LOSS, Look, escape, names_of, tint, wrap
 
 OPAQUE = "rgba(255,255,255,0.94)"  # behind a name on the map, that no line runs through it
@@ -59,9 +58,7 @@ def surface(
 
 
 def speed_surface(table: pd.DataFrame, *, about: str) -> go.Figure:
-    """Predicted `speed_up` over `budget` and `depth`, a panel per `width`; a frame marks the best.
-    A cell whose tree has no room for its budget is blank. `about` is what it is predicted from.
-    """
+    """Predicted `speed_up` over `budget` and `depth`, per `width`; `about` what it rests on."""
     check(table, "budget depth width", "speed_up")
     sizes = zip(table["width"], table["depth"], strict=True)
     room = [sum(width**level for level in range(1, depth + 1)) for width, depth in sizes]
@@ -143,8 +140,8 @@ def _add_levels(chart: Chart, grid: pd.DataFrame) -> None:
 def roofline(
     table: pd.DataFrame, *, bytes_per_second: float, flops_per_second: float, name: str
 ) -> go.Figure:
-    """Each `point` under the bandwidth line and the compute roof of the machine `name`, with its
-    share of the lower of the two; `intensity` is in FLOP/byte, the `kind` is "paper" or "ours".
+    """Bandwidth line and compute roof of the machine `name`, and each `point`'s share of the lower
+    one: `flops_per_second` at an `intensity` in FLOP/byte, of the `kind` "paper" or "ours".
     Source: Williams, Waterman and Patterson 2009.
     """
     check(table, "", "point intensity flops_per_second kind")

@@ -7,9 +7,8 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from specdec_lib.show.figures import theme
-from specdec_lib.show.figures.chart import Chart
+from specdec_lib.show.figures.chart import Chart, check, lanes, marks, span_of
 from specdec_lib.show.figures.forms import add_diagonal, add_dots
-from specdec_lib.show.figures.marks import check, lanes, marks, span_of
 from specdec_lib.show.figures.theme import PAPERS, SOURCES, Look, escape, looks, names_of
 
 WIDEST = 26  # pixels across the dot of the most tokens
@@ -159,22 +158,17 @@ def speed_sweep(table: pd.DataFrame) -> go.Figure:
 
 
 def ewif_by_drafters(table: pd.DataFrame) -> go.Figure:
-    """EWIF per set of `drafters`: the `paper`'s for k, `lengths`, `ours` for it, and the `best`,
-    for `best_lengths`, where that is better; a panel per `data` set.
-    """
+    """EWIF per set of `drafters`: the `paper`'s, `ours` for its k, `lengths`, and the `best`."""
     check(table, "data drafters", "lengths paper ours best best_lengths")
-    sets, better = names_of(table["drafters"]), table["best"] > table["ours"] + 1e-9
-    best = table["best"].map("{:.3f}".format) + "<br>k = " + table["best_lengths"].map(escape)
-    parts = (
-        (table["paper"], table["paper"].map("{:.2f}".format)),
-        (table["ours"], table["ours"].map("{:.3f}".format)),
-        (table["best"].where(better), best),
-    )
+    table = table.assign(best=table["best"].where(table["best"] > table["ours"] + 1e-9))
+    sets, lengths = names_of(table["drafters"]), table["best_lengths"].map(escape)
+    forms = {"paper": "{:.2f}", "ours": "{:.3f}", "best": "{:.3f}<br>k = {}"}
     x, y = "drafters, with the printed k", "EWIF, predicted (1: plain)"
     chart, places = Chart(table["data"], wide=390, x=x, y=y), lanes(table, "drafters")
-    for aside, name, (values, words) in zip((-0.29, 0.0, 0.29), EWIF_LOOKS, parts, strict=True):
-        rows = marks(table, places + aside, values, panel="data")
-        add_dots(chart, rows.assign(series=name, text=words), EWIF_LOOKS, size=10)
+    for aside, name, column in zip((-0.29, 0.0, 0.29), EWIF_LOOKS, forms, strict=True):
+        rows = marks(table, places + aside, column, panel="data").assign(series=name)
+        rows["text"] = list(map(forms[column].format, table[column], lengths))
+        add_dots(chart, rows, EWIF_LOOKS, size=10)
     below = {"mode": "markers+text", "name": name}  # the best
     chart.figure.update_traces(textposition="bottom center", selector=below)
     chart.name_places("x", sets, longest=14)

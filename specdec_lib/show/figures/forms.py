@@ -8,8 +8,7 @@ import plotly.graph_objects as go
 from plotly.colors import hex_to_rgb
 
 from specdec_lib.show.figures import theme
-from specdec_lib.show.figures.chart import Chart
-from specdec_lib.show.figures.marks import ends_of
+from specdec_lib.show.figures.chart import Chart, ends_of
 from specdec_lib.show.figures.theme import DARK, INK, Look, escape
 
 SHADES = [[0, "#EAF4FA"], [1, "#5BA6D1"]]  # dark numbers are legible on all of them

@@ -7,9 +7,8 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from specdec_lib.show.figures import theme
-from specdec_lib.show.figures.chart import Chart
+from specdec_lib.show.figures.chart import Chart, check, lanes, marks
 from specdec_lib.show.figures.forms import add_dots, words_beside
-from specdec_lib.show.figures.marks import check, lanes, marks
 from specdec_lib.show.figures.theme import DASHES, INK, PAPERS, SOURCES, Look, looks, short, wrap
 
 LINES = {"joined": 2, "size": 0, "bands": True}
@@ -31,9 +30,7 @@ def position(table: pd.DataFrame) -> go.Figure:
 
 
 def sensitivity(table: pd.DataFrame) -> go.Figure:
-    """`value` ÷ that at K00 = 1 over `k00`, a line per `domain`, a panel per `variant` of what else
-    is set and way, `by`; beside ours the paper's, `paper_relative`, or NaN.
-    """
+    """`value` ÷ that at K00 = 1 over `k00`, and the paper's, per `domain`, `variant` and `by`."""
     check(table, "domain k00 variant by", "low value high paper_relative")
     table = table.assign(panel=table["variant"] + ": " + table["by"])
     by = {"panel": "panel", "series": "domain", "ends": "low value high"}
@@ -50,9 +47,7 @@ def sensitivity(table: pd.DataFrame) -> go.Figure:
 
 
 def lenience(table: pd.DataFrame) -> go.Figure:
-    """`value` ÷ plain decoding's over `lenience`, a panel per `metric`, a series per `domain`;
-    below an interval its `tail`, copied tokens in a draft at most, or NaN.
-    """
+    """`value` ÷ plain decoding's over `lenience`, per `metric`; `tail`: most copies in a draft."""
     check(table, "domain lenience metric", "low value high tail")
     table = table.assign(named=table["lenience"].map("{:g}".format))
     by = {"series": "domain", "panel": "metric", "ends": "low value high"}
@@ -86,9 +81,7 @@ def budget_curves(table: pd.DataFrame) -> go.Figure:
 
 
 def budget_speed_ups(table: pd.DataFrame, *, title: str = "") -> go.Figure:
-    """Predicted `speed_up` over the `budget`, a line per `depth`, the deepest guess allowed,
-    thicker where another may cover it; a star marks the best.
-    """
+    """Predicted `speed_up` over the `budget`, per deepest guess allowed, `depth`; the best, too."""
     check(table, "budget depth", "speed_up")
     rows = marks(table, "budget", "speed_up").sort_values(["depth", "budget"])
     rows = rows.assign(series=rows["depth"].map("depth ≤ {}".format))
@@ -112,9 +105,7 @@ def _budget_chart(rows: pd.DataFrame, y: str) -> Chart:
 
 
 def latency(table: pd.DataFrame) -> go.Figure:
-    """Milliseconds of a pass over its `rows`, a panel per `model`, a line per `runtime` and for the
-    least and greatest of `context_tokens`; the roofline once for runtimes that share it.
-    """
+    """Milliseconds of a pass over its `rows`, per `model` and `runtime`, and the roofline."""
     check(table, "model runtime rows context_tokens", f"{SECONDS} roofline_seconds")
     table = table.replace({"model": theme.MODEL_NAMES})
     contexts = sorted({table["context_tokens"].min(), table["context_tokens"].max()})

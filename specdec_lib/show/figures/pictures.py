@@ -2,6 +2,7 @@
 tokens show their source.
 """
 
+import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 
@@ -13,7 +14,7 @@ from specdec_lib.core.decode import Generation
 from specdec_lib.core.tree import Shape
 from specdec_lib.core.tree.shape import children_of
 from specdec_lib.show.figures import theme
-from specdec_lib.show.figures.marks import check
+from specdec_lib.show.figures.chart import check
 from specdec_lib.show.figures.theme import DARK, GAIN, INK, escape, looks, tint, visible
 from specdec_lib.theory import Rates
 from specdec_lib.theory.trees import path_probabilities
@@ -43,27 +44,25 @@ def slots(shapes: Mapping[str, Shape], rates: Rates) -> pd.DataFrame:
 
 
 def shapes(table: pd.DataFrame, *, title: str) -> go.Figure:
-    """Each `shape` of a tree, as of `slots`, with its expected tokens per round; in a `node`, and
-    as its shade, is the `probability` that its whole path is accepted.
-    """
+    """Each `shape` of a tree, as of `slots`: the `probability` of the path down to each `node`."""
     check(table, "shape node", "parent depth rank probability")
-    heads, edges, found = {}, [], []
+    heads, edges, found = [], [], []
     left, top, below, right = 4.0, 4.0, 0.0, 0.0
     table = table.sort_values("node", kind="stable")
     for name, rows in table.groupby("shape", sort=False):
         wide = max(7.6 * len(f"{name}  2.00 tokens"), STEP * (rows["depth"].max() + 1))
         if heads and left + wide > PAGE:
             left, top, below = 4.0, top + below + APART, 0.0
-        heads[left, top + 10] = f"<b>{escape(name)}</b>  {rows['probability'].sum():.2f} tokens"
+        text = f"<b>{escape(name)}</b>  {rows['probability'].sum():.2f} tokens"
+        heads.append({"x": left, "y": top + 10, "text": text})
         lines = np.array(leaf_rows(rows["parent"].tolist()))
         own = rows.assign(x=left + NODE / 2 + STEP * rows["depth"], y=top + HEAD + LEAF * lines)
-        spots = [*zip(own["x"], own["y"], strict=True)]
-        edges += [[spots[row.parent], spots[row.node]] for row in own.itertuples() if row.node]
+        spots = own[["x", "y"]].to_numpy()
+        edges += [spots[[row.parent, row.node]] for row in own.itertuples() if row.node]
         found.append(own)
         below = max(below, HEAD + LEAF * (lines.max() + 1))
         left, right = left + wide + APART, max(right, left + wide)
-    words = words_trace([*heads], [*heads.values()], size=14)
-    words.update(textposition="middle right")
+    words = words_trace(pd.DataFrame(heads), 14).update(textposition="middle right")
     traces = [path_trace(edges, THIN), _nodes(pd.concat(found)), words]
     return sheet(traces, (right + 4, top + below + 4), title)
 
@@ -73,16 +72,13 @@ def _nodes(table: pd.DataFrame) -> go.Scatter:
     marker = {"size": NODE, "color": shades, "colorscale": SHADES, "cmin": 0, "cmax": 1}
     marker |= {"line": {"color": GAIN, "width": 1.2}, "opacity": 1}
     numbers = table["probability"].map("{:.2f}".format).str.removeprefix("0")
-    numbers = numbers.replace({".00": "0", "1.00": "1"}).tolist()
-    hover = [
-        f"{escape(row.shape)}: depth {row.depth}, rank {row.rank}"
-        f"<br>accepted with probability {row.probability:.3g}"
-        for row in table.itertuples()
-    ]
-    places = [*zip(table["x"], table["y"], strict=True)]
-    trace = words_trace(places, numbers, size=10.5, hover=hover)
+    hover = "{shape}: depth {depth}, rank {rank}<br>accepted with probability {probability:.3g}"
+    named = table.assign(shape=table["shape"].map(escape)).to_dict("records")
+    said = [hover.format_map(row) for row in named]
+    table = table.assign(text=numbers.replace({".00": "0", "1.00": "1"}), hover=said)
     ink = ["#FFFFFF" if shade > DEEP else DARK for shade in shades]
-    return trace.update(mode="markers+text", marker=marker, textfont={"color": ink})
+    look = {"mode": "markers+text", "marker": marker, "textfont": {"color": ink}}
+    return words_trace(table, 10.5).update(look)
 
 
 def emitted_tokens(generation: Generation, *, text: Callable[[int], str]) -> pd.DataFrame:
@@ -96,9 +92,7 @@ def emitted_tokens(generation: Generation, *, text: Callable[[int], str]) -> pd.
 
 
 def origins(table: pd.DataFrame, *, title: str = "") -> go.Figure:
-    """The emitted text in boxes coloured by each token's `source`; a bar marks where a `round`
-    starts. Without a title, it is how many tokens a round has.
-    """
+    """The emitted text, each `token` in its `source`'s colour, and where a `round` starts."""
     check(table, "", "token source round")
     pieces, traces = _lay_out(table), []
     for source, look in looks(table["source"]).items():
@@ -109,12 +103,11 @@ def origins(table: pd.DataFrame, *, title: str = "") -> go.Figure:
     bars = zip(first["left"] - 0.6, first["top"] - 3, first["bottom"] + 3, strict=True)
     starts = [[(left, top), (left, bottom)] for left, top, bottom in bars]
     traces.append(path_trace(starts, {"color": INK, "width": 2.2}, name="start of a round"))
-    hover = [
+    pieces["hover"] = [
         f"{escape(visible(str(one.token)))}<br>{escape(one.source)}, round {one.round}"
         for one in pieces.itertuples()
     ]
-    texts = [escape(text.strip()) for text in pieces["text"]]
-    traces.append(words_trace([*zip(pieces["x"], pieces["y"], strict=True)], texts, hover=hover))
+    traces.append(words_trace(pieces.assign(text=pieces["text"].str.strip().map(escape))))
     width, height = max(640.0, pieces["right"].max() + INSET), pieces["bottom"].max() + 7
     count = table["round"].nunique()
     counts = f"{len(table)} tokens in {count} rounds: {len(table) / count:.2f} per round"
@@ -175,26 +168,23 @@ def path_trace(
     return go.Scatter(x=xs, y=ys, name=name, showlegend=bool(name), **look)
 
 
-def words_trace(
-    places: Sequence[Spot], texts: Sequence[str], *, size: float = 0, hover: Sequence[str] = ()
-) -> go.Scatter:
-    """Texts with their middles at these places: of a size, or else tokens, dark and monospaced."""
-    tokens = {"size": 13, "family": theme.MONOSPACE, "color": DARK}
-    font = {"size": size} if size else tokens
-    said = {"hovertext": list(hover), "hoverinfo": "text" if hover else "skip"}
-    place = {"x": [x for x, _ in places], "y": [y for _, y in places], "showlegend": False}
-    return go.Scatter(mode="text", text=list(texts), textfont=font, **place, **said)
+def words_trace(rows: pd.DataFrame, size: float = 0) -> go.Scatter:
+    """Each `text`, its middle at `x` and `y`: of a size, or else tokens, dark and monospaced."""
+    font = {"size": size} if size else {"size": 13, "family": theme.MONOSPACE, "color": DARK}
+    hover = list(rows.get("hover", []))
+    said = {"hovertext": hover, "hoverinfo": "text" if hover else "skip", "showlegend": False}
+    place = {name: list(rows[name]) for name in ("x", "y", "text")}
+    return go.Scatter(mode="text", **place, textfont=font, **said)
 
 
 def leaf_rows(parents: Sequence[int]) -> list[float]:
     """A row per node: leaves below each other, a parent midway between first and last child."""
-    children, rows, leaves, stack = children_of(parents), [0.0] * len(parents), 0, [0]
-    while stack:
-        if below := children[node := stack.pop()]:
-            stack.extend(reversed(below))
-        else:
-            rows[node], leaves = float(leaves), leaves + 1
-    for node in reversed(range(len(parents))):
-        if below := children[node]:
-            rows[node] = (rows[below[0]] + rows[below[-1]]) / 2
+    children, rows, leaves = children_of(parents), [0.0] * len(parents), itertools.count()
+
+    def place(node: int) -> float:
+        below = [place(child) for child in children[node]]
+        rows[node] = (below[0] + below[-1]) / 2 if below else float(next(leaves))
+        return rows[node]
+
+    place(0)
     return rows

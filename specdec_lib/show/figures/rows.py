@@ -8,19 +8,15 @@ import plotly.graph_objects as go
 
 from specdec_lib.measure.sweep.ratios import sampling_of
 from specdec_lib.show.figures import theme
-from specdec_lib.show.figures.chart import Chart
+from specdec_lib.show.figures.chart import Chart, check, lanes, marks, span_of
 from specdec_lib.show.figures.forms import add_dots
-from specdec_lib.show.figures.marks import check, lanes, marks, span_of
 from specdec_lib.show.figures.theme import GAIN, INK, LOSS, PAPERS, SOURCES, Look, looks, names_of
 
 BETWEEN = {"line": {"width": 1, "color": "rgba(128,128,128,0.35)"}, "layer": "below"}  # rows
 ROOM = 1.28  # of an axis with words right of its dots, against its highest value
-PAYING = {
-    "slower than plain decoding": Look(LOSS, symbol="x"),
-    "too close to tell": Look(INK, symbol="circle-open"),
-    "faster": Look(GAIN),
-    "too few prompts to tell": Look(INK, symbol="diamond-open"),
-}
+PAYING = {"slower than plain decoding": Look(LOSS, symbol="x"), "faster": Look(GAIN)}
+PAYING["too close to tell"] = Look(INK, symbol="circle-open")
+PAYING["too few prompts to tell"] = Look(INK, symbol="diamond-open")
 NAMES = {"autoregressive": "plain decoding", "hf_prompt_lookup": "transformers prompt lookup"}
 NAMES |= {f"hf_{way}": f"transformers {way}" for way in ("generate", "assisted")}
 TICKS = [0.1, 0.25, 0.5, 1, 2, 4, 8, 16, 32]
@@ -62,7 +58,7 @@ def setting_speed_ups(table: pd.DataFrame) -> go.Figure:
     """`speed_up` of every setting, `draft`, the lowest mean on top; a panel per `sampling`."""
     check(table, "draft sampling", SPEED_UPS)
     means = table.groupby("draft", sort=False)["speed_up"].mean().sort_values(kind="stable")
-    order, (slower, close, faster, untold) = names_of(means.index), PAYING
+    order, (slower, faster, close, untold) = names_of(means.index), PAYING
     low, high = table["speed_up_low"], table["speed_up_high"]
     verdict = np.select([high < 1, low > 1, low.isna()], [slower, faster, untold], close)
     by = {"series": "verdict", "panel": "sampling", "ends": SPEED_UPS, "note": "{draft}"}
@@ -105,10 +101,7 @@ def _speed_ups(table: pd.DataFrame, row: str, lane: str, how: str, headline: str
 
 
 def verifiers(table: pd.DataFrame) -> go.Figure:
-    """Tokens per round of each verification `rule` and, hollow, of the bound: a panel per
-    `sampling`, a row per `shape` and rule, a dot per kind of `siblings`; as `summarise_rules` has
-    them.
-    """
+    """Tokens per round of each verification `rule`, and of the bound, by kind of `siblings`."""
     ends = "tokens_per_round_low tokens_per_round tokens_per_round_high"
     check(table, "sampling shape rule siblings", f"{ends} prompts")
     bound = table["rule"] == "bound"
@@ -167,9 +160,7 @@ def versus(table: pd.DataFrame) -> go.Figure:
 
 
 def swi_by_drafters(table: pd.DataFrame) -> go.Figure:
-    """SWI of each set of `drafters` and `method`, `ours` and the `paper`'s, or NaN, per `data`, a
-    domain or data set; a panel per list of `prices`.
-    """
+    """SWI of each set of `drafters` and `method`, `ours` and the `paper`'s, by `prices`."""
     ends = "ours_low ours ours_high"
     check(table, "data prices method drafters", f"{ends} paper")
     table = table[table["method"] != "autoregressive"]

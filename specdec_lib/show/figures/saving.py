@@ -132,9 +132,7 @@ def _exporter_works() -> bool:
 
 
 def smaller(png: bytes) -> bytes:
-    """The exporter's picture with at most 256 colours: a quarter of the bytes; or as it is where
-    its rows are stored in another way.
-    """
+    """The exporter's picture with at most 256 colours, a quarter of the bytes, or as it is."""
     if (pixels := _pixels(png)) is None:
         return png
     height, width, _ = pixels.shape

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from specdec_lib.show.figures.marks import check
+from specdec_lib.show.figures.chart import check
 from specdec_lib.show.figures.theme import INK, MONOSPACE, SCREEN, SOURCES, escape, visible
 
 WIDTH, ROW, AROUND = 760, 26, 150  # pixels: of a figure, of a candidate, and of what is around

@@ -30,17 +30,11 @@ def nodes(tree: TokenTree, *, labels: Sequence[str], path: Sequence[int] = ()) -
     """
     if len(labels) != len(tree):
         raise ValueError(f"{len(tree)} nodes, root first, need as many labels, got {len(labels)}")
-    columns = {
-        "node": range(len(tree)),
-        "parent": tree.parents,
-        "depth": tree.depths,
-        "position": [tree.position(node) for node in range(len(tree))],
-        "token": labels,
-        "source": tree.sources,
-        "score": tree.scores,
-        "accepted": [node in path for node in range(len(tree))],
-    }
-    return pd.DataFrame(columns)
+    places = {"parent": tree.parents, "depth": tree.depths}
+    places["position"] = [tree.position(node) for node in range(len(tree))]
+    guesses = {"token": labels, "source": tree.sources, "score": tree.scores}
+    accepted = [node in path for node in range(len(tree))]
+    return pd.DataFrame({"node": range(len(tree)), **places, **guesses, "accepted": accepted})
 
 
 def walk(
@@ -134,13 +128,11 @@ def _words(table: pd.DataFrame, guesses: int) -> list[go.Scatter]:
         if node.source == EMITTED:
             said = f"{place}<br>the target's own token: it was not guessed here"
         hover.append(f"{escape(visible(node.token))}<br>{said}")
-    middles = [((node.left + node.right) / 2, node.middle) for node in table.itertuples()]
-    scored = table[1:guesses]
-    beside = [(node.left - 17, node.middle - 9) for node in scored.itertuples()]
-    return [
-        pictures.words_trace(middles, [*map(escape, table["shown"])], hover=hover),
-        pictures.words_trace(beside, [f"{score:.2f}" for score in scored["score"]], size=10.5),
-    ]
+    place = {"x": (table["left"] + table["right"]) / 2, "y": table["middle"]}
+    labels = table.assign(**place, text=table["shown"].map(escape), hover=hover)
+    place = {"x": table["left"] - 17, "y": table["middle"] - 9}
+    scores = table.assign(**place, text=table["score"].map("{:.2f}".format))[1:guesses]
+    return [pictures.words_trace(labels), pictures.words_trace(scores, 10.5)]
 
 
 def mask(tree: TokenTree, *, labels: Sequence[str], title: str = "") -> go.Figure:
