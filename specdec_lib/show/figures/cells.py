@@ -168,7 +168,7 @@ def roofline(
     for axis, ends in (("x", xs), ("y", ys)):
         low, high = map(math.log10, ends)
         ticks = [10.0**power for power in range(math.ceil(low), math.floor(high) + 1)]
-        words = [theme.with_prefix(tick, "").strip() for tick in ticks]
+        words = list(map(theme.with_prefix, ticks))
         chart.count_in_factors(axis, ticks, ends).axis(axis, ticktext=words)
     return chart.titled(f"{name}: how far below the machine's roof, measured and predicted")
 

@@ -160,8 +160,8 @@ class Chart:
 
     def axis(self, name: str, panel: str = "", **look: object) -> "Chart":
         """Change the x or y axis of a panel, or of all."""
-        update = {"x": self.figure.update_xaxes, "y": self.figure.update_yaxes}[name]
-        update(look, **self.panels[panel] if panel else {})
+        place = self.panels[panel] if panel else {}
+        getattr(self.figure, f"update_{name}axes")(look, **place)
         return self
 
     def name_places(self, axis: str, names: Iterable[object], *, longest: int = 24) -> "Chart":

@@ -62,7 +62,7 @@ def acceptance(
     chart.figure.update_traces(hoverinfo="y+text+name", selector={"hoverinfo": "x+y+text+name"})
     chart.axis("x", type="log" if log_x else "linear", showline=True)
     if len(values) <= 24 and all(float(one).is_integer() for one in values):
-        words = [theme.with_prefix(one, "") if log_x else f"{one:g}" for one in values]
+        words = [theme.with_prefix(one) if log_x else f"{one:g}" for one in values]
         chart.axis("x", tickvals=values, ticktext=words)
     chart.start_at_zero("y", 1.15, top=1.08)
     return chart.titled(title or f"{ACCEPTED} {what}", bare=bare)

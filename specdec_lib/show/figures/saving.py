@@ -143,16 +143,16 @@ def smaller(png: bytes) -> bytes:
             break
     palette = np.stack([codes >> 16, (codes >> 8) & 255, codes & 255], axis=1) * step
     lines = np.pad(places.reshape(height, width), ((0, 0), (1, 0))).astype(np.uint8)
-    parts = {
-        b"IHDR": struct.pack(">IIBBBBB", width, height, 8, PALETTE, 0, 0, 0),
-        b"PLTE": palette.astype(np.uint8).tobytes(),
-        b"IDAT": zlib.compress(lines.tobytes(), 9),
-        b"IEND": b"",
-    }
-    return SIGNATURE + b"".join(
-        struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
-        for kind, body in parts.items()
+    parts = (
+        b"IHDR" + struct.pack(">IIBBBBB", width, height, 8, PALETTE, 0, 0, 0),
+        b"PLTE" + palette.astype(np.uint8).tobytes(),
+        b"IDAT" + zlib.compress(lines.tobytes(), 9),
+        b"IEND",
     )
+    found = SIGNATURE
+    for part in parts:
+        found += struct.pack(">I", len(part) - 4) + part + struct.pack(">I", zlib.crc32(part))
+    return found
 
 
 def _pixels(png: bytes) -> UInt8[np.ndarray, "height width 3"] | None:

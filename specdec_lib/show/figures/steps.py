@@ -11,6 +11,7 @@ WIDTH, ROW, AROUND = 760, 26, 150  # pixels: of a figure, of a candidate, and of
 LABEL = 16  # characters
 CHOSEN, GUESSED = SOURCES["target"], SOURCES["draft"]
 FONT = {"family": MONOSPACE, "size": 12}
+NUMBER = {"symbol": "line-ns-open", "size": 17, "color": CHOSEN, "line_width": 3}
 Picture = tuple[list[go.Bar | go.Scatter], list[str], dict[str, object]]
 
 
@@ -22,14 +23,16 @@ def step(table: pd.DataFrame, *, title: str) -> go.Figure:
     """
     draw = _draw_coin if "wanted" in table else _draw_sums if "noise" in table else _draw_parts
     table = pd.DataFrame({"chosen": False, "child": 0}, table.index).assign(**table)
+    guessed = table["child"].astype(bool) | ("after" in table)
+    table["colour"] = np.select([table["chosen"], guessed], [CHOSEN, GUESSED], INK)
     traces, words, axis = draw(table)
     names = ["the coin"] * (draw is _draw_coin) + [*map(_name, table.to_dict("records"))]
     figure = go.Figure(traces)
     where = {"x": 0.66, "xref": "paper", "xanchor": "left", "yref": "y", "showarrow": False}
     for place, text in enumerate(words):
         figure.add_annotation(text=text, y=place, font=FONT, **where)
-    size = {"width": WIDTH, "height": ROW * len(names) + AROUND, "margin": {"t": 84}}
-    look = {"template": SCREEN, "barmode": "overlay", "dragmode": False}
+    look = {"template": SCREEN, "barmode": "overlay", "dragmode": False, "margin": {"t": 84}}
+    size = {"width": WIDTH, "height": ROW * len(names) + AROUND}
     figure.update_layout(size, title={"text": escape(title)}, **look)
     ticks = {"tickvals": list(range(len(names))), "ticktext": names, "tickfont": FONT}
     look = {"range": [len(names) - 0.5, -0.5], "showgrid": False, "fixedrange": True}
@@ -45,11 +48,6 @@ def _name(row: dict[str, object]) -> str:
     return f"{after}<b>{name}</b>{child}" if row["chosen"] else f"{after}{name}{child}"
 
 
-def _colours(table: pd.DataFrame) -> list[str]:
-    guessed = table["child"].astype(bool) | ("after" in table)
-    return np.select([table["chosen"], guessed], [CHOSEN, GUESSED], INK).tolist()
-
-
 def _dots(xs: pd.Series, name: str, **marker: object) -> go.Scatter:
     return go.Scatter(x=list(xs), y=[*range(len(xs))], mode="markers", marker=marker, name=name)
 
@@ -59,25 +57,17 @@ def _bars(xs: pd.Series, name: str, first: int = 0, **look: object) -> go.Bar:
     return go.Bar(x=list(xs), y=places, orientation="h", name=name).update(look)
 
 
-def _number(xs: pd.Series) -> go.Scatter:
-    return _dots(xs, "the number", symbol="line-ns-open", size=17, color=CHOSEN, line_width=3)
-
-
 def _draw_sums(table: pd.DataFrame) -> Picture:
     """From each log-probability, the noise leads to the sum; the largest sum wins."""
     starts, sums, won = table["log_probability"], table["sum"], table["chosen"]
-    look = {"color": _colours(table)}
-    circle = {"symbol": "circle-open", "size": 9, "line": {"width": 2}}
-    kinds = {"symbol": np.where(won, "star", "diamond"), "size": np.where(won, 15, 10)}
+    look = {"color": list(table["colour"])}
+    circle = look | {"symbol": "circle-open", "size": 9, "line": {"width": 2}}
+    kinds = look | {"symbol": np.where(won, "star", "diamond"), "size": np.where(won, 15, 10)}
     thin = {"base": list(starts), "width": 0.07, "hoverinfo": "skip", "marker": {"color": INK}}
-    traces = [
-        _bars(table["noise"], "noise", **thin),
-        _dots(starts, "log-probability", **look, **circle),
-        _dots(sums, "sum: the largest wins", **look, **kinds),
-    ]
-    said = "{log_probability:.2f} + {noise:.2f} = {sum:.2f}" + "   score {score:.2f}" * (
-        "score" in table
-    )
+    traces = [_bars(table["noise"], "noise", **thin), _dots(starts, "log-probability", **circle)]
+    traces.append(_dots(sums, "sum: the largest wins", **kinds))
+    said = "{log_probability:.2f} + {noise:.2f} = {sum:.2f}"
+    said += "   score {score:.2f}" * ("score" in table)
     words = [said.format_map(row).replace("+ -", "- ") for row in table.to_dict("records")]
     both = pd.concat([starts, sums])
     finite = both[np.isfinite(both)]
@@ -90,15 +80,14 @@ def _draw_sums(table: pd.DataFrame) -> Picture:
 def _draw_parts(table: pd.DataFrame) -> Picture:
     """Each candidate's part of [0, 1), and the number that falls into one."""
     check(table, "", "text low high uniform")
-    look = {"marker": {"color": _colours(table)}, "base": list(table["low"])}
-    traces = [_bars(table["high"] - table["low"], "part", **look), _number(table["uniform"])]
-    words = [
-        f"{row.low:.3f} to {row.high:.3f}"
-        + (f"   number {row.uniform:.3f}" if "after" in table or row.chosen else "")
-        for row in table.itertuples()
-    ]
+    look = {"marker": {"color": list(table["colour"])}, "base": list(table["low"])}
+    traces = [_bars(table["high"] - table["low"], "part", **look)]
+    traces.append(_dots(table["uniform"], "the number", **NUMBER))
+    drawn = table["chosen"] | ("after" in table)
+    words = table["low"].map("{:.3f}".format) + " to " + table["high"].map("{:.3f}".format)
+    words += table["uniform"].map("   number {:.3f}".format).where(drawn, "")
     title = "a number in [0, 1) draws the token on whose part it falls"
-    return traces, words, {"title": title, "range": [0, 1]}
+    return traces, list(words), {"title": title, "range": [0, 1]}
 
 
 def _draw_coin(table: pd.DataFrame) -> Picture:
@@ -108,7 +97,8 @@ def _draw_coin(table: pd.DataFrame) -> Picture:
     shown = [("wanted", CHOSEN, ""), ("offered", GUESSED, "/"), ("left", SOURCES["n-gram"], "x")]
     shown = shown[: 2 if kept else 3]
     coin = {"marker": {"color": INK}, "width": 0.8, "offset": -0.4}
-    traces = [_bars(first["probability"], "kept below", **coin), _number(first["uniform"])]
+    traces = [_bars(first["probability"], "kept below", **coin)]
+    traces.append(_dots(first["uniform"], "the number", **NUMBER))
     for number, (name, colour, hatch) in enumerate(shown):
         marker, wide = {"color": colour, "pattern": {"shape": hatch}}, 0.8 / len(shown)
         look = {"marker": marker, "width": wide, "offset": -0.4 + number * wide}

@@ -102,10 +102,10 @@ def short(value: float, *, signed: bool = False) -> str:
     return f"{number:{sign},{digits}}".replace("-", "−")
 
 
-def with_prefix(value: float, unit: str) -> str:
+def with_prefix(value: float, unit: str = "") -> str:
     """A quantity in three digits with an SI prefix: "3.35 TB/s"."""
     factor = next((factor for factor in PREFIXES if value >= factor), 1)
-    return f"{value / factor:.3g} {PREFIXES.get(factor, '')}{unit}"
+    return f"{value / factor:.3g} {PREFIXES.get(factor, '')}{unit}".strip()
 
 
 def wrap(text: object, longest: int) -> str:
