@@ -10,7 +10,7 @@ from specdec_lib.show import figures
 from specdec_lib.show.figures import theme
 from specdec_lib.show.figures.chart import lanes, marks
 from specdec_lib.show.figures.pictures import _lay_out
-from specdec_lib.show.figures.trees import _with_boxes
+from specdec_lib.show.figures.rounds import _with_boxes
 
 
 def rows(columns, *values):

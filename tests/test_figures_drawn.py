@@ -11,7 +11,6 @@ from specdec_lib.measure.latency.speeds import measured_speed_ups
 from specdec_lib.measure.sweep.ratios import without_few
 from specdec_lib.show import figures
 from specdec_lib.show.figures import theme
-from specdec_lib.show.figures.forms import found_by
 
 STORED = Path(__file__).parents[1] / "figures"
 
@@ -34,48 +33,33 @@ DEPTH = {"x": "depth", "x_title": "<d>"}
 MATRIX = {"best": (2, 1), "across": "a", "down": "b", "prompts": 9}
 BYTES = {"title": "", "y_title": "", "by": "counted"}
 
-# its table, stored or made here, and what else it takes
-CASES = {
-    "distributions": ("00_exact", {}),
-    "origins": ("00_origins", {}),
-    "budget_curves": ("01_budget", {}),
+# figures of a stored table; then those of another table, or that take more
+PLAIN = """
+distributions=00_exact origins=00_origins budget_curves=01_budget
+budget_speed_ups=01_speed_up calibration_curve=02_calibration predicted_tokens=02_predicted
+match_rates=02_gaps yields=02_yields stages=03_stages passes=03_passes
+ewif_by_drafters=04_ewif position=04_position swi_by_drafters=04_swi walltime=04_walltime
+sensitivity=04_sensitivity cascade_ablation=04_ablation lenience=04_lenience
+free_drafts=04_free latency=05_latency predicted_speeds=05_predicted
+setting_speed_ups=05_settings plans=05_plans versus=05_versus verifiers=07_verifiers
+scorecard=06_scorecard
+""".split()
+CASES = {figure: (name, {}) for figure, name in (pair.split("=") for pair in PLAIN)} | {
     "shapes": ("01_shapes", {"title": ""}),
-    "budget_speed_ups": ("01_speed_up", {}),
     "acceptance": ("02_depth", DEPTH),
     "kinds": ("02_domain", {"x_title": ""}),
-    "calibration_curve": ("02_calibration", {}),
-    "predicted_tokens": ("02_predicted", {}),
-    "match_rates": ("02_gaps", {}),
-    "yields": ("02_yields", {}),
     "ablation": ("03_ablation", {"value_title": ""}),
-    "stages": ("03_stages", {}),
-    "passes": ("03_passes", {}),
     "paper_and_ours": ("03_bandwidth", BYTES),
     "relative_performance": ("03_relative_performance", {"title": ""}),
     "roofline": ("03_roofline", ROOF),
-    "ewif_by_drafters": ("04_ewif", {}),
-    "position": ("04_position", {}),
-    "swi_by_drafters": ("04_swi", {}),
-    "walltime": ("04_walltime", {}),
-    "sensitivity": ("04_sensitivity", {}),
-    "cascade_ablation": ("04_ablation", {}),
-    "lenience": ("04_lenience", {}),
-    "free_drafts": ("04_free", {}),
     "surface": ("04_surface", MATRIX),
     "rivals": ("04_rivals", {"title": ""}),
-    "latency": ("05_latency", {}),
     "pass_at": (CURVE, {"line": LINE, "rows": 2, "title": ""}),
     "round_ledger": (stored("05_ledger").query("runtime == 'fast'"), {"noise": 0.1}),
-    "predicted_speeds": ("05_predicted", {}),
     "speed_surface": ("05_surface", {"about": "greedy"}),
-    "setting_speed_ups": ("05_settings", {}),
-    "plans": ("05_plans", {}),
     "speed_sweep": (SWEPT, {}),
-    "versus": ("05_versus", {}),
     "break_even": (MAP, {"points": PAIRS, "title": "", "here": (0.4, 0.5)}),
     "chain_lengths": (LENGTHS, {"length": 2, "title": ""}),
-    "verifiers": ("07_verifiers", {}),
-    "scorecard": ("06_scorecard", {}),
 }
 SEVERAL = (  # marks of one figure that agree in everything but their numbers
     "distributions origins budget_curves acceptance kinds calibration_curve predicted_tokens"
@@ -152,11 +136,12 @@ def test_no_stored_figure_has_an_interval_from_fewer_than_ten_prompts(path):
 
 
 def test_what_is_predicted_is_hatched_and_hollow_and_named_and_nothing_else_is():
-    rows, looks = pd.DataFrame({"series": ["ours"]}), {"ours": theme.Look("#000000", hatch="x")}
+    look = theme.Look("#000000", hatch="x")
     for way, hatch, symbol in (("predicted", "/", "circle-open"), ("counted", "", "circle")):
-        found, styles = found_by(way, rows, looks)
-        assert found["series"].tolist() == [name := f"ours, {way}"]
-        assert (styles[name].hatch, styles[name].symbol) == (hatch, symbol)
+        assert (look.found(way).hatch, look.found(way).symbol) == (hatch, symbol)
+        figure = figures.paper_and_ours(stored("03_bandwidth"), **BYTES | {"by": way})
+        bars = [bar for bar in figure.data if (bar.type, bar.name) == ("bar", f"ours, {way}")]
+        assert bars and {bar.marker.pattern.shape for bar in bars} == {hatch}
 
 
 def test_speed_ups_without_intervals_are_drawn_beside_one():

@@ -14,9 +14,8 @@ from specdec_lib.show.figures.dots import kinds, predicted_speeds, predicted_tok
 from specdec_lib.show.figures.dots import speed_sweep
 from specdec_lib.show.figures.lines import budget_curves, budget_speed_ups, latency, lenience
 from specdec_lib.show.figures.lines import pass_at, position, relative_performance, sensitivity
-from specdec_lib.show.figures.pictures import emitted_tokens, origins, shapes, slots
+from specdec_lib.show.figures.pictures import emitted_tokens, nodes, origins, shapes, slots, walk
+from specdec_lib.show.figures.rounds import mask, step, tree
 from specdec_lib.show.figures.rows import free_drafts, passes, plans, setting_speed_ups, stages
 from specdec_lib.show.figures.rows import swi_by_drafters, verifiers, versus
 from specdec_lib.show.figures.saving import save, still
-from specdec_lib.show.figures.steps import step
-from specdec_lib.show.figures.trees import mask, nodes, tree, walk

@@ -81,7 +81,7 @@ def paper_and_ours(
 ) -> go.Figure:
     """The `paper`'s bar and `ours` per `method`, NaN for none; a panel per `sampling`.
 
-    by, paper_by    how ours and the paper's were found, as of `found_by`; "" where it does not say
+    by, paper_by    how ours and the paper's were found, as in `add_dots`
     """
     check(table, "sampling method", "paper ours")
     place, methods = lanes(table, "method"), theme.names_of(table["method"])

@@ -1,7 +1,6 @@
 """The four forms that charts are made of: dots, lines with bands, bars, and cells."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 import pandas as pd
 import plotly.graph_objects as go
@@ -17,25 +16,14 @@ MOST_WITH_NUMBERS = 16  # columns of cells that still have room for their number
 Looks = Mapping[str, Look]
 
 
-def found_by(way: str, marks: pd.DataFrame, looks: Looks) -> tuple[pd.DataFrame, Looks]:
-    """Marks and looks of numbers that were "measured" by the clock, "counted" from passes, or
-    "predicted", in hatched bars and hollow dots; the legend says which ("": not said).
-    """
-    if not way:
-        return marks, looks
-    found = {}
-    for name, look in looks.items():
-        hollow = {"hatch": "/", "symbol": look.symbol.removesuffix("-open") + "-open"}
-        changed = hollow | {"full": False} if way == "predicted" else {"hatch": ""}
-        found[f"{name}, {way}"] = replace(look, **changed)
-    return marks.assign(series=marks["series"] + f", {way}"), found
-
-
 def _parts(
     chart: Chart, marks: pd.DataFrame, looks: Looks | None, way: str, value: str
 ) -> list[tuple[str, str, Look, pd.DataFrame]]:
     """The marks that have a value: panel, series, look, and the marks that agree in these."""
-    marks, looks = found_by(way, marks, looks or theme.looks(marks["series"]))
+    looks = looks or theme.looks(marks["series"])
+    if way:
+        marks = marks.assign(series=marks["series"] + f", {way}")
+        looks = {f"{name}, {way}": look.found(way) for name, look in looks.items()}
     marks = marks.assign(look=marks.get("look", marks["series"])).dropna(subset=[value])
     chart.drawn.append(marks)
     parts = marks.groupby(["panel", "series", "look"], sort=False)
@@ -59,7 +47,7 @@ def add_dots(
     lying     whether the value lies along x
     joined    width of the line that joins them along x, as `size` that of a dot; 0 for none
     bands     whether intervals are bands behind all lines
-    by        how the numbers were found, as of `found_by`
+    by        how they were found, for the legend: "measured", "counted", "predicted", "" unsaid
     """
     value = "x" if lying else "y"
     parts = _parts(chart, marks, looks, by, value)

@@ -1,6 +1,4 @@
-"""Pictures on a sheet, on which one unit is one pixel: trees without their tokens, and text whose
-tokens show their source.
-"""
+"""Trees and texts as tables; pictures of them on a sheet, on which one unit is one pixel."""
 
 import itertools
 import math
@@ -9,10 +7,15 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
+from jaxtyping import Float
+from torch import Tensor
 
+from specdec_lib.core.chance import Chance
 from specdec_lib.core.decode import Generation
-from specdec_lib.core.tree import Shape
+from specdec_lib.core.trace import Choice
+from specdec_lib.core.tree import Shape, TokenTree
 from specdec_lib.core.tree.shape import children_of
+from specdec_lib.core.verify import look_up
 from specdec_lib.show.figures import theme
 from specdec_lib.show.figures.chart import check
 from specdec_lib.show.figures.theme import DARK, GAIN, INK, escape, looks, tint, visible
@@ -28,6 +31,41 @@ PAGE = 900.0  # pixels that a line of shapes may fill
 CHARACTER, LINE = 8.2, 26.0  # pixels
 COLUMNS = 92  # characters before a line is broken
 INSET = 8.0  # pixels left of the text
+
+
+def nodes(tree: TokenTree, *, labels: Sequence[str], path: Sequence[int] = ()) -> pd.DataFrame:
+    """A row per node: its place, token, source and score, and whether it was accepted.
+
+    labels    the text of each node's token, root first; ValueError unless there is one per node
+    """
+    if len(labels) != len(tree):
+        raise ValueError(f"{len(tree)} nodes, root first, need as many labels, got {len(labels)}")
+    places = {"parent": tree.parents, "depth": tree.depths}
+    places["position"] = [tree.position(node) for node in range(len(tree))]
+    guesses = {"token": labels, "source": tree.sources, "score": tree.scores}
+    accepted = [node in path for node in range(len(tree))]
+    return pd.DataFrame({"node": range(len(tree)), **places, **guesses, "accepted": accepted})
+
+
+def walk(
+    tree: TokenTree,
+    target_logits: Float[Tensor, "nodes vocab"],
+    chance: Chance,
+    *,
+    text: Callable[[int], str],
+) -> pd.DataFrame:
+    """A row per node `look_up` comes to: the target's choice there, and which child holds it."""
+    choices: list[Choice] = []
+    look_up(tree, target_logits, chance, trace=choices.append)
+    rows = []
+    for node, token, child in choices:
+        children = tree.children(node)
+        held = "none: emitted as correction or bonus" if child is None else children.index(child)
+        probability = float(chance.sampler.probs(target_logits[node])[token])
+        row = {"at": text(tree.tokens[node]), "position": tree.position(node) + 1}
+        row |= {"target's choice": text(token), "probability": probability}
+        rows.append(row | {"guesses": len(children), "child": held})
+    return pd.DataFrame(rows)
 
 
 def slots(shapes: Mapping[str, Shape], rates: Rates) -> pd.DataFrame:
@@ -57,8 +95,8 @@ def shapes(table: pd.DataFrame, *, title: str) -> go.Figure:
         heads.append({"x": left, "y": top + 10, "text": text})
         lines = np.array(leaf_rows(rows["parent"].tolist()))
         own = rows.assign(x=left + NODE / 2 + STEP * rows["depth"], y=top + HEAD + LEAF * lines)
-        spots = own[["x", "y"]].to_numpy()
-        edges += [spots[[row.parent, row.node]] for row in own.itertuples() if row.node]
+        spots = [*zip(own["x"], own["y"], strict=True)]
+        edges += [[spots[row.parent], spots[row.node]] for row in own.itertuples() if row.node]
         found.append(own)
         below = max(below, HEAD + LEAF * (lines.max() + 1))
         left, right = left + wide + APART, max(right, left + wide)

@@ -9,7 +9,7 @@ import html
 import re
 import textwrap
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import cycle
 
 import plotly.graph_objects as go
@@ -50,6 +50,12 @@ class Look:
     symbol: str = "circle"
     hatch: str = ""
     full: bool = False  # whether a bar has the colour itself and not its tint
+
+    def found(self, way: str) -> "Look":
+        """Of numbers that were found in a way: hollow, or hatched, if that is "predicted"."""
+        hollow = self.symbol.removesuffix("-open") + "-open"
+        predicted = replace(self, hatch="/", symbol=hollow, full=False)
+        return predicted if way == "predicted" else replace(self, hatch="")
 
     def marker(self, size: float) -> dict[str, object]:
         """A dot of `size` pixels with a white rim; an open symbol has a rim of its colour."""
