@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 from specdec_lib.core.tree import TokenTree
 from specdec_lib.show.figures import pictures
 from specdec_lib.show.figures.chart import check
-from specdec_lib.show.figures.pictures import leaf_rows, nodes
+from specdec_lib.show.figures.pictures import Spot, leaf_rows, nodes
 from specdec_lib.show.figures.theme import INK, MONOSPACE, SCREEN, SOURCES, escape, looks, visible
 
 EMITTED = "target"  # the source of the correction or bonus token
@@ -65,21 +65,19 @@ def _with_boxes(table: pd.DataFrame) -> pd.DataFrame:
 
 def _edges_and_boxes(table: pd.DataFrame) -> list[go.Scatter]:
     """An edge ends level before its box, so that a score can sit on its end."""
-    below, thick = table[1:], pictures.THIN | {"width": 5.0}
-    starts = table.loc[below["parent"], ["right", "middle"]].to_numpy()
-    edges = [
-        [tuple(start), (node.left - 38, node.middle), (node.left, node.middle)]
-        for node, start in zip(below.itertuples(), starts, strict=True)
-    ]
-    edges = pd.Series(edges, below.index, dtype=object)
-    traces = [pictures.path_trace(edges[~below["accepted"]], pictures.THIN)]
-    if table["accepted"].any():
-        accepted = edges[below["accepted"]]
-        traces.append(pictures.path_trace(accepted, thick, name="accepted path"))
+    paths: dict[bool, list[list[Spot]]] = {False: [], True: []}  # by whether the node is accepted
+    for node in table[1:].itertuples():
+        parent = table.loc[node.parent]
+        end = [(node.left - 38, node.middle), (node.left, node.middle)]
+        paths[node.accepted].append([(parent["right"], parent["middle"]), *end])
+    traces = [pictures.path_trace(paths[False], pictures.THIN)]
+    if paths[True]:
+        thick = pictures.THIN | {"width": 5.0}
+        traces.append(pictures.path_trace(paths[True], thick, name="accepted path"))
     for source, look in looks(table["source"]).items():
         own = table[table["source"] == source]
         traces.append(pictures.boxes_trace(own, look.colour, name=escape(source)))
-    if table["accepted"].any():
+    if paths[True]:
         walked = table[table["accepted"] | (table["node"] == 0)]
         traces.append(pictures.boxes_trace(walked, INK))
     return traces
