@@ -204,12 +204,11 @@ def scorecard(table: pd.DataFrame) -> go.Figure:
         add_dots(chart, own, look, by=SAID[own["by"].iloc[0]])
     ticks = [tick for tick in TICKS if ends[0] <= tick <= ends[1]]
     chart.count_in_factors("x", ticks, ends).count_in_factors("y", ticks, ends)
-    found = some.groupby("by")["verdict"]
-    said = [_verdicts(CLAIMS[way], found.get_group(way)) for way in CLAIMS if way in found.groups]
+    said = []
+    for way, kind in CLAIMS.items():
+        found = some[some["by"] == way]["verdict"].value_counts()
+        each = [f"{found[one]} {one}" for one in VERDICTS.values() if one in found]
+        if each:
+            words = ", ".join(each) if each[1:] else f"all {found.index[0]}"
+            said.append(f"{found.sum()} {kind}: {words}")
     return chart.titled(f"{len(some)} printed ratios beside ours. {'. '.join(said)}", plain="y")
-
-
-def _verdicts(kind: str, verdicts: pd.Series) -> str:
-    found = verdicts.value_counts()
-    said = [f"{found[one]} {one}" for one in VERDICTS.values() if one in found]
-    return f"{len(verdicts)} {kind}: {', '.join(said) if said[1:] else f'all {found.index[0]}'}"

@@ -189,17 +189,15 @@ def _add_intervals(
     """Give the trace its intervals, by a trace of their own where only some marks have one: plotly
     draws caps at a mark without one too.
     """
-    whole = rows.dropna(subset=["low", "high"]) if "low" in rows else rows[:0]
-    if whole.empty:
-        trace[f"error_{value}"] = {"visible": False}
-        return
-    middle, place = whole[value].astype(float), {"x": whole["x"], "y": whole["y"]}
-    bars = {"type": "data", "color": colour, "thickness": 1.6, "width": 4}
-    bars |= {"array": list(whole["high"] - middle), "arrayminus": list(middle - whole["low"])}
-    if len(whole) < len(rows):
+    bars, whole = {"visible": False}, rows[:0]
+    if "low" in rows and len(whole := rows.dropna(subset=["low", "high"])):
+        upper, lower = whole["high"] - whole[value], whole[value] - whole["low"]
+        bars = {"type": "data", "color": colour, "thickness": 1.6, "width": 4}
+        bars |= {"array": list(upper), "arrayminus": list(lower)}
+    if 0 < len(whole) < len(rows):
         look = {"mode": "markers", "marker": {"opacity": 0}, "hoverinfo": "skip"}
         shown = {"cliponaxis": False, "name": trace.name, "showlegend": False}
-        own = go.Scatter(**place, **look, **shown)
+        own = go.Scatter(x=whole["x"], y=whole["y"], **look, **shown)
         chart.add(own.update({f"error_{value}": bars}), rows["panel"].iloc[0])
     else:
         trace[f"error_{value}"] = bars

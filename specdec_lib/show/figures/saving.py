@@ -86,7 +86,8 @@ def _image(figure: go.Figure, scale: int = 2) -> bytes:
     """The figure as a PNG on white paper, so many times as fine as a screen.
 
     Now and then the exporter hangs as it starts (github.com/plotly/Kaleido/issues/134): after
-    `PATIENCE` seconds it is killed and a new one tried, `TRIES` in all; then ValueError.
+    `PATIENCE` seconds it is killed and a new one tried, `TRIES` in all; then ValueError. It is told
+    not to fetch the script of formulas, of which no figure has one: there may be no network.
     """
     paper = go.Figure(figure).update_layout(template=PAPER)
     for _ in range(TRIES):
@@ -97,6 +98,8 @@ def _image(figure: go.Figure, scale: int = 2) -> bytes:
         try:
             # plotly's and the exporter's own, about the exporter's age
             with warnings.catch_warnings(action="ignore", category=DeprecationWarning):
+                if plotly.io.kaleido.scope.mathjax is not None:  # each change ends the exporter
+                    plotly.io.kaleido.scope.mathjax = None
                 return paper.to_image(format="png", scale=scale)
         except (OSError, ValueError):
             if not hung.is_set():
@@ -118,17 +121,10 @@ def _kill_exporter(hung: threading.Event) -> None:
 
 @functools.cache
 def _exporter_works() -> bool:
-    """Whether an empty figure can be exported, tried once, and from then on without a network:
-    Plotly has the exporter fetch the script of formulas, of which no figure has one.
-    """
-    try:
-        with warnings.catch_warnings(action="ignore", category=DeprecationWarning):
-            if plotly.io.kaleido.scope.mathjax is not None:  # each change ends the exporter
-                plotly.io.kaleido.scope.mathjax = None
-        _image(go.Figure())
-    except (AttributeError, ImportError, OSError, RuntimeError, ValueError):
-        return False
-    return True
+    """Whether an empty figure can be exported, tried once."""
+    with contextlib.suppress(AttributeError, ImportError, OSError, RuntimeError, ValueError):
+        return bool(_image(go.Figure()))
+    return False
 
 
 def smaller(png: bytes) -> bytes:

@@ -6,6 +6,7 @@ methods have their own.
 """
 
 import html
+import math
 import re
 import textwrap
 from collections.abc import Iterable
@@ -99,13 +100,12 @@ def tint(colour: str) -> str:
 
 def short(value: float, *, signed: bool = False) -> str:
     """A number in about three digits, as it stands beside a dot; NaN becomes the empty text."""
-    if (number := float(value)) != number:
+    if math.isnan(value):
         return ""
-    size, sign = abs(number), "+" if signed else ""
-    digits = ".0f" if size >= 100 else ".1f" if size >= 10 or signed else ".2f"
-    if 0 < size < 0.1 and not signed:
-        digits = ".2g"
-    return f"{number:{sign},{digits}}".replace("-", "−")
+    size = abs(value)
+    digits = ".2g" if 0 < size < 0.1 else ".2f"
+    digits = ".0f" if size >= 100 else ".1f" if size >= 10 or signed else digits
+    return f"{value:{'+' * signed},{digits}}".replace("-", "−")
 
 
 def with_prefix(value: float, unit: str = "") -> str:
