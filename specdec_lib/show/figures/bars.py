@@ -20,10 +20,8 @@ PANELS = {"swi": "SWI, counted: yield ÷ price", "tokens_per_round": "tokens per
 PANELS |= {"price": "round, in target passes", "acceptance_rate": "acceptance rate"}
 RIVALS = {"": Look(SOURCES["context"]), "this one": Look(theme.METHODS["cascade"], full=True)}
 COLOURS = {"verify": "target", "draft passes": "draft", "choice and noise": "bigram"}
-COLOURS |= {"KV moves": "prompt", "tree": "its own", "n-gram": "n-gram", "host": "context"}
-PARTS = {  # of a round
-    name: Look(SOURCES.get(one, theme.STRANGERS[6])) for name, one in COLOURS.items()
-}
+COLOURS |= {"KV moves": "prompt", "tree": theme.STRANGERS[6], "n-gram": "n-gram", "host": "context"}
+PARTS = {name: Look(SOURCES.get(one, one)) for name, one in COLOURS.items()}  # of a round
 CHANGES = {"SWI, counted": Look(SOURCES["middle"])}
 CHANGES |= {"speed, measured": Look(SOURCES["draft"], full=True)}
 WRITTEN = 0.07  # of the longest bar: a shorter piece has no room for its number
