@@ -51,10 +51,8 @@ def surface(
     wide, high = 70 + 42 * max(8, grid.shape[1]), 106 + 30 * max(5, grid.shape[0])
     chart = Chart(wide=min(780, wide), high=high, x=across, y=down)
     add_cells(chart, grid, name="SWI", framed=best)
-    value = grid.loc[best[1], best[0]]
-    return chart.titled(
-        f"Counted SWI over K ({prompts} prompts): {value:.2f} in the frame, at {tuple(best)}"
-    )
+    words = f"{grid.loc[best[1], best[0]]:.2f} in the frame, at {tuple(best)}"
+    return chart.titled(f"Counted SWI over K ({prompts} prompts): {words}")
 
 
 def speed_surface(table: pd.DataFrame, *, about: str) -> go.Figure:

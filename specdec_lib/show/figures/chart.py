@@ -103,9 +103,7 @@ def ends_of(rows: pd.DataFrame, value: str) -> pd.Series:
     return ends + rows.get("base", 0)
 
 
-def span_of(
-    values: pd.DataFrame | pd.Series, before: float = 0, after: float = 0
-) -> tuple[float, float]:
+def span_of(values: pd.DataFrame, before: float = 0, after: float = 0) -> tuple[float, float]:
     """The least and the greatest of the values, with these shares of the span around them."""
     low, high = float(np.nanmin(values.astype(float))), float(np.nanmax(values.astype(float)))
     room = (high - low) or 1.0

@@ -74,10 +74,8 @@ def budget_curves(table: pd.DataFrame) -> go.Figure:
     styles, chart = looks(rows["series"]), _budget_chart(rows, "tokens per round")
     seen = rows["measured"].astype(bool)
     add_dots(chart, rows[~seen], styles, **LINES, by="predicted")
-    add_dots(chart, rows[seen], styles, size=10, by="counted")
-    return chart.titled(
-        "Tokens per round of a tree of each size: lines are predicted, dots counted"
-    )
+    headline = "Tokens per round of a tree of each size: lines are predicted, dots counted"
+    return add_dots(chart, rows[seen], styles, size=10, by="counted").titled(headline)
 
 
 def budget_speed_ups(table: pd.DataFrame, *, title: str = "") -> go.Figure:

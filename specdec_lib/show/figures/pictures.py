@@ -23,6 +23,7 @@ from specdec_lib.theory import Rates
 from specdec_lib.theory.trees import path_probabilities
 
 Spot = tuple[float, float]
+Text = Callable[[int], str]  # of a token
 THIN = {"color": INK, "width": 1.3}
 SHADES = [[0, "#F4F9FC"], [1, GAIN]]
 DEEP = 0.55  # of the shades, from which on white is easier to read
@@ -48,11 +49,7 @@ def nodes(tree: TokenTree, *, labels: Sequence[str], path: Sequence[int] = ()) -
 
 
 def walk(
-    tree: TokenTree,
-    target_logits: Float[Tensor, "nodes vocab"],
-    chance: Chance,
-    *,
-    text: Callable[[int], str],
+    tree: TokenTree, target_logits: Float[Tensor, "nodes vocab"], chance: Chance, *, text: Text
 ) -> pd.DataFrame:
     """A row per node `look_up` comes to: the target's choice there, and which child holds it."""
     choices: list[Choice] = []
@@ -119,7 +116,7 @@ def _nodes(table: pd.DataFrame) -> go.Scatter:
     return words_trace(table, 10.5).update(look)
 
 
-def emitted_tokens(generation: Generation, *, text: Callable[[int], str]) -> pd.DataFrame:
+def emitted_tokens(generation: Generation, *, text: Text) -> pd.DataFrame:
     """A row per generated token: its text, who guessed it, and in which round."""
     rows = [
         (text(token), source, number)
