@@ -147,8 +147,8 @@ def step(table: pd.DataFrame, *, title: str) -> go.Figure:
     where = {"x": 0.66, "xref": "paper", "xanchor": "left", "yref": "y", "showarrow": False}
     for place, text in enumerate(words):
         figure.add_annotation(text=text, y=place, font=FONT, **where)
-    look = {"template": SCREEN, "barmode": "overlay", "dragmode": False, "margin": {"t": 84}}
-    size = {"width": WIDTH, "height": LINE * len(names) + AROUND}
+    size = {"width": WIDTH, "height": LINE * len(names) + AROUND, "margin": {"t": 84}}
+    look = {"template": SCREEN, "barmode": "overlay", "dragmode": False}
     figure.update_layout(size, title={"text": escape(title)}, **look)
     ticks = {"tickvals": list(range(len(names))), "ticktext": names, "tickfont": FONT}
     look = {"range": [len(names) - 0.5, -0.5], "showgrid": False, "fixedrange": True}
