@@ -5,22 +5,23 @@ from math import nan
 import pandas as pd
 import pytest
 
-from specdec_lib.core.tree import TokenTree
+from specdec_lib.core.tree import Shape, TokenTree
 from specdec_lib.show import figures
-from specdec_lib.show.figures import theme, trees
-from specdec_lib.show.figures.marks import lanes, marks
+from specdec_lib.show.figures import theme
+from specdec_lib.show.figures.chart import lanes, marks
 from specdec_lib.show.figures.pictures import _lay_out
-
-LABELS = ["def", " f", " g", "\n"]
-SMALL = (  # a root with children 1 and 2, and 3 below 1
-    TokenTree(7, (5,))
-    .grown((8, 9), (0, 0), source="draft", scores=(0.8, 0.1))
-    .grown((6,), (1,), source="n-gram", scores=(0.5,))
-)
+from specdec_lib.show.figures.rounds import _with_boxes
 
 
 def rows(columns, *values):
     return pd.DataFrame(list(values), columns=columns.split())
+
+
+def crowded(nodes):
+    tree = TokenTree(0, (1,))
+    for node in range(1, nodes):
+        tree = tree.grown([node], [(node - 1) // 3], source="draft", scores=[0.0])
+    return tree
 
 
 def test_looks_keep_the_colour_of_a_meaning_and_differ_by_more_than_colour():
@@ -44,27 +45,20 @@ def test_words_and_numbers_are_shown_as_they_stand():
 
 
 def test_no_two_boxes_of_a_crowded_tree_overlap():
-    crowded = TokenTree(0, (1,))
-    for node in range(31):
-        crowded = crowded.grown([node], [node // 3], source="draft", scores=[0.0])
-    boxes = trees._boxes(crowded, ["x" * 12] * 32)
+    table = _with_boxes(figures.nodes(crowded(32), labels=["x" * 12] * 32))
+    boxes = table[["left", "top", "right", "bottom"]].to_numpy()
     for at, (left, top, right, bottom) in enumerate(boxes):
         for other in boxes[:at]:
             assert left >= other[2] or right <= other[0] or top >= other[3] or bottom <= other[1]
 
 
-def test_mask_is_the_trees_ancestry():
-    (cells, *_) = figures.mask(SMALL, labels=LABELS).data
-    assert [[cell > 0 for cell in line] for line in cells.z] == SMALL.ancestry().tolist()
-
-
-@pytest.mark.parametrize("path", [(0,), (2, 3), (1, 3, 3), (9,)])
-def test_a_path_off_the_edges_and_too_few_labels_are_refused(path):
-    with pytest.raises(ValueError, match="follows the tree's edges"):
-        figures.tree(SMALL, labels=LABELS, path=path)
+def test_mask_is_the_trees_ancestry_and_needs_a_label_per_node():
+    tree = crowded(6)
+    (cells, *_) = figures.mask(tree, labels=list("abcdef")).data
+    assert [[cell > 0 for cell in line] for line in cells.z] == tree.ancestry().tolist()
     for draw in (figures.tree, figures.mask):
-        with pytest.raises(ValueError, match=r"4 nodes, .* got 3"):
-            draw(SMALL, labels=list("abc"))
+        with pytest.raises(ValueError, match=r"6 nodes, .* got 3"):
+            draw(tree, labels=list("abc"))
 
 
 def test_text_keeps_its_lines_and_indentation_and_long_lines_are_broken():
@@ -114,7 +108,8 @@ def test_pieces_of_a_bar_follow_each_other_and_have_their_share_in_them():
         ("plain", "greedy", "host", "", 0.001, 0.1),
         ("plain", "greedy", "verify", "target", 0.01, 0.9),
     )
-    found = [(bar.base, bar.x, bar.text) for bar in figures.round_ledger(table).data]
+    drawn = figures.round_ledger(table, noise=0.0).data
+    found = [(bar.base, bar.x, bar.text) for bar in drawn]
     assert found == [((0.0,), (10.0,), ("90%",)), ((10.0,), (1.0,), ("10%",))]
 
 
@@ -132,3 +127,10 @@ def test_the_share_of_the_roof_is_of_the_lower_limit():
     figure = figures.roofline(points.assign(point="p", kind="ours"), **machine)
     said = "p, 50 % of the bandwidth line", "p, 10 % of the compute roof"
     assert [trace.text for trace in figure.data if trace.text] == [said]
+
+
+def test_the_probabilities_of_slots_add_up_to_the_expected_tokens():
+    shapes = {"chain": Shape.chain(3), "wide": Shape.of_widths((1, 3))}
+    sums = figures.slots(shapes, [[0.6, 0.2, 0.1]]).groupby("shape")["probability"].sum()
+    assert sums["chain"] == pytest.approx(1 + 0.6 + 0.36 + 0.216)
+    assert sums["wide"] == pytest.approx(1 + 0.6 + 0.6 * 0.9)

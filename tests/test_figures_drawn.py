@@ -6,12 +6,11 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from specdec_lib.core.tree import MatchTable, Shape
+from specdec_lib.core.tree import MatchTable
 from specdec_lib.measure.latency.speeds import measured_speed_ups
 from specdec_lib.measure.sweep.ratios import without_few
 from specdec_lib.show import figures
 from specdec_lib.show.figures import theme
-from specdec_lib.show.figures.forms import found_by
 
 STORED = Path(__file__).parents[1] / "figures"
 
@@ -25,60 +24,42 @@ LATENCY = stored("05_latency")
 CURVE = LATENCY[(LATENCY.model == "target") & (LATENCY.runtime == "fast")]
 LINE = CURVE[CURVE.context_tokens == CURVE.context_tokens.min()]
 MAP = stored("05_break_even").query("speed_up.notna()").astype({"length": int})
-SURFACE = stored("04_surface")
 LENGTHS = MAP.drop_duplicates("length").assign(tokens_per_round=2.0)
 PAIRS = pd.DataFrame([("target ← draft", 0.6, 0.3)], columns=["pair", "acceptance_rate", "cost"])
 SWEPT = stored("05_sweeps").query("temperature == 0")
 SWEPT = SWEPT.assign(sweep="domain", value=SWEPT.domain)
-TWO = {"chain": Shape.chain(3), "wide": Shape.of_widths((1, 3))}
-SHAPES = figures.slots(TWO, [[0.6, 0.2, 0.1]])
 ROOF = {"bytes_per_second": 10**12, "flops_per_second": 5e13, "name": "a <machine>"}
-MACHINE = partial(figures.roofline, **ROOF)
-DEPTH, MATRIX = {"x": "depth", "x_title": "<d>"}, {"best": (2, 1), "across": "a", "down": "b"}
+DEPTH = {"x": "depth", "x_title": "<d>"}
+MATRIX = {"best": (2, 1), "across": "a", "down": "b", "prompts": 9}
 BYTES = {"title": "", "y_title": "", "by": "counted"}
 
-# its table, stored or made here, and what else it takes
-CASES = {
-    "distributions": ("00_exact", {}),
-    "origins": ("00_origins", {}),
-    "budget_curves": ("01_budget", {}),
+# figures of a stored table; then those of another table, or that take more
+PLAIN = """
+distributions=00_exact origins=00_origins budget_curves=01_budget
+budget_speed_ups=01_speed_up calibration_curve=02_calibration predicted_tokens=02_predicted
+match_rates=02_gaps yields=02_yields stages=03_stages passes=03_passes
+ewif_by_drafters=04_ewif position=04_position swi_by_drafters=04_swi walltime=04_walltime
+sensitivity=04_sensitivity cascade_ablation=04_ablation lenience=04_lenience
+free_drafts=04_free latency=05_latency predicted_speeds=05_predicted
+setting_speed_ups=05_settings plans=05_plans versus=05_versus verifiers=07_verifiers
+scorecard=06_scorecard
+""".split()
+CASES = {figure: (name, {}) for figure, name in (pair.split("=") for pair in PLAIN)} | {
     "shapes": ("01_shapes", {"title": ""}),
-    "budget_speed_ups": ("01_speed_up", {}),
     "acceptance": ("02_depth", DEPTH),
     "kinds": ("02_domain", {"x_title": ""}),
-    "calibration_curve": ("02_calibration", {}),
-    "predicted_tokens": ("02_predicted", {}),
-    "match_rates": ("02_gaps", {}),
-    "yields": ("02_yields", {}),
     "ablation": ("03_ablation", {"value_title": ""}),
-    "stages": ("03_stages", {}),
-    "passes": ("03_passes", {}),
     "paper_and_ours": ("03_bandwidth", BYTES),
     "relative_performance": ("03_relative_performance", {"title": ""}),
     "roofline": ("03_roofline", ROOF),
-    "ewif_by_drafters": ("04_ewif", {}),
-    "position": ("04_position", {}),
-    "swi_by_drafters": ("04_swi", {}),
-    "walltime": ("04_walltime", {}),
-    "sensitivity": ("04_sensitivity", {}),
-    "cascade_ablation": ("04_ablation", {}),
-    "lenience": ("04_lenience", {}),
-    "free_drafts": ("04_free", {}),
     "surface": ("04_surface", MATRIX),
     "rivals": ("04_rivals", {"title": ""}),
-    "latency": ("05_latency", {}),
     "pass_at": (CURVE, {"line": LINE, "rows": 2, "title": ""}),
-    "round_ledger": (stored("05_ledger").query("runtime == 'fast'"), {}),
-    "predicted_speeds": ("05_predicted", {}),
-    "speed_surface": ("05_surface", {}),
-    "setting_speed_ups": ("05_settings", {}),
-    "plans": ("05_plans", {}),
+    "round_ledger": (stored("05_ledger").query("runtime == 'fast'"), {"noise": 0.1}),
+    "speed_surface": ("05_surface", {"about": "greedy"}),
     "speed_sweep": (SWEPT, {}),
-    "versus": ("05_versus", {}),
     "break_even": (MAP, {"points": PAIRS, "title": "", "here": (0.4, 0.5)}),
     "chain_lengths": (LENGTHS, {"length": 2, "title": ""}),
-    "verifiers": ("07_verifiers", {}),
-    "scorecard": ("06_scorecard", {}),
 }
 SEVERAL = (  # marks of one figure that agree in everything but their numbers
     "distributions origins budget_curves acceptance kinds calibration_curve predicted_tokens"
@@ -102,21 +83,15 @@ def test_the_stored_table_is_drawn_and_a_wrong_one_is_refused(name):
 
 
 REFUSED = {
-    "node, got 0": lambda: figures.budget_curves(stored("01_budget").assign(budget=0)),
-    "above 0, got 0": lambda: MACHINE(stored("03_roofline").assign(intensity=0)),
-    "paper or ours, got 'guess'": lambda: MACHINE(stored("03_roofline").assign(kind="guess")),
-    "k1 and k2": lambda: figures.surface(SURFACE, **MATRIX | {"best": (0, 77)}),
-    "got 0 rows": lambda: figures.break_even(MAP, PAIRS[:0], title=""),
-    "1 to .* rows, got 999": lambda: figures.pass_at(CURVE, LINE, rows=999, title=""),
-    "to 0": lambda: figures.predicted_speeds(stored("05_predicted").assign(predicted=0.0)),
+    "cost, got 0 rows": lambda: figures.break_even(MAP, PAIRS[:0], title=""),
     "0 rows of": lambda: figures.versus(stored("05_versus").assign(domain="code")),
-    "text and one of .* rows": lambda: figures.step(LINE, title=""),
+    "text, low, high, uniform, got": lambda: figures.step(LINE, title=""),
     "'flat'": lambda: figures.gap_table(MatchTable((0.5,), "flat")),
 }
 
 
 @pytest.mark.parametrize("said", REFUSED)
-def test_a_value_out_of_bounds_is_refused(said):
+def test_a_table_that_cannot_be_drawn_is_refused(said):
     with pytest.raises(ValueError, match=said):
         REFUSED[said]()
 
@@ -161,22 +136,12 @@ def test_no_stored_figure_has_an_interval_from_fewer_than_ten_prompts(path):
 
 
 def test_what_is_predicted_is_hatched_and_hollow_and_named_and_nothing_else_is():
-    rows, looks = pd.DataFrame({"series": ["ours"]}), {"ours": theme.Look("#000000", hatch="x")}
+    look = theme.Look("#000000", hatch="x")
     for way, hatch, symbol in (("predicted", "/", "circle-open"), ("counted", "", "circle")):
-        found, styles = found_by(way, rows, looks)
-        assert found["series"].tolist() == [name := f"ours, {way}"]
-        assert (styles[name].hatch, styles[name].symbol) == (hatch, symbol)
-
-
-def test_the_probabilities_of_slots_add_up_to_the_expected_tokens():
-    sums = SHAPES.groupby("shape")["probability"].sum()
-    assert sums["chain"] == pytest.approx(1 + 0.6 + 0.36 + 0.216)
-    assert sums["wide"] == pytest.approx(1 + 0.6 + 0.6 * 0.9)
-
-
-def test_a_step_of_a_draft_that_tells_no_numbers_is_drawn_by_its_scores():
-    row = {"text": "a", "after": "b", "score": 0.75}  # explorers draw the other kinds
-    assert list(figures.step(pd.DataFrame([row]), title="<chosen>").data[0].x) == [0.75]
+        assert (look.found(way).hatch, look.found(way).symbol) == (hatch, symbol)
+        figure = figures.paper_and_ours(stored("03_bandwidth"), **BYTES | {"by": way})
+        bars = [bar for bar in figure.data if (bar.type, bar.name) == ("bar", f"ours, {way}")]
+        assert bars and {bar.marker.pattern.shape for bar in bars} == {hatch}
 
 
 def test_speed_ups_without_intervals_are_drawn_beside_one():

@@ -1,55 +1,71 @@
-"""Charts of bars that stand: methods, lengths and distributions compared."""
+"""Charts of bars that stand, side by side, and of bars that lie, some in pieces."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from specdec_lib.show.figures.chart import Chart
-from specdec_lib.show.figures.forms import add_bars, add_dots
-from specdec_lib.show.figures.marks import check, lanes, marks, names_of
-from specdec_lib.show.figures.theme import GAIN, LOSS, PAPERS, Look, looks, short, visible
+from specdec_lib.show.figures import theme
+from specdec_lib.show.figures.chart import PLAIN, Chart, check, lanes, marks, span_of
+from specdec_lib.show.figures.forms import add_bars, add_dots, words_beside
+from specdec_lib.show.figures.theme import GAIN, INK, LOSS, PAPERS, SOURCES, Look, looks, short
 
 PAYS = {"faster": Look(GAIN, hatch="/"), "slower": Look(LOSS, hatch="x")}
 LENGTH_LOOKS = PAYS | {f"{name}, chosen": replace(one, full=True) for name, one in PAYS.items()}
+GUESSED, OWN = "accepted guesses", "the target's own token"
+YIELDS = {GUESSED: Look(SOURCES["draft"]), OWN: Look(SOURCES["target"]), "": Look(INK)}
+PANELS = {"swi": "SWI, counted: yield ÷ price", "tokens_per_round": "tokens per round"}
+PANELS |= {"price": "round, in target passes", "acceptance_rate": "acceptance rate"}
+RIVALS = {"": Look(SOURCES["context"]), "this one": Look(theme.METHODS["cascade"], full=True)}
+COLOURS = {"verify": "target", "draft passes": "draft", "choice and noise": "bigram"}
+COLOURS |= {"KV moves": "prompt", "tree": theme.STRANGERS[6], "n-gram": "n-gram", "host": "context"}
+PARTS = {name: Look(SOURCES.get(one, one)) for name, one in COLOURS.items()}  # of a round
+CHANGES = {"SWI, counted": Look(SOURCES["middle"])}
+CHANGES |= {"speed, measured": Look(SOURCES["draft"], full=True)}
+WRITTEN = 0.07  # of the longest bar: a shorter piece has no room for its number
+
+
+def outcomes(
+    distributions: Mapping[str, Mapping[tuple[int, ...], float]], *, words: Sequence[str]
+) -> pd.DataFrame:
+    """A row per outcome, a tuple of tokens told in words, and distribution, for `distributions`."""
+    found = sorted({outcome for one in distributions.values() for outcome in one})
+    rows = [
+        ("·".join(words[token] for token in outcome), name, one.get(outcome, 0.0))
+        for name, one in distributions.items()
+        for outcome in found
+    ]
+    return pd.DataFrame(rows, columns=["token", "distribution", "probability"])
 
 
 def distributions(table: pd.DataFrame) -> go.Figure:
-    """The `probability` of the same `token`s, their texts, under several `distribution`s, side by
-    side in the table's order, every other one in its full colour.
-    """
+    """The `probability` of each `token`, its text, under every `distribution`, side by side."""
     check(table, "", "token distribution probability")
     place = lanes(table, "token", "distribution", 0.8)
     rows = marks(table, place, "probability", series="distribution")
-    values = [f"{value:.2f}".removeprefix("0") if value else "0" for value in rows["y"]]
-    tokens, styles = names_of(table["token"]), looks(table["distribution"])
-    styles = {
-        name: replace(one, hatch="", full=place % 2 == 0)
-        for place, (name, one) in enumerate(styles.items())
-    }
+    rows["text"] = [f"{value:.2f}".removeprefix("0") if value else "0" for value in rows["y"]]
+    tokens, styles = theme.names_of(table["token"]), looks(table["distribution"])
+    for number, (name, one) in enumerate(styles.items()):
+        styles[name] = replace(one, hatch="", full=number % 2 == 0)
     chart = Chart(wide=34 * len(rows), high=320, x="token", y="probability")
-    add_bars(chart, rows.assign(text=values), styles, width=0.75 / len(styles))
-    chart.name_places("x", [visible(token, 12) for token in tokens])
+    add_bars(chart, rows, styles, width=0.75 / len(styles)).start_at_zero("y", 1.15, top=1.08)
+    chart.name_places("x", [theme.visible(token, 12) for token in tokens])
     chart.axis("x", tickangle=0 if len(tokens) <= 10 else -40, showline=False)
-    chart.axis("y", range=[0, min(1.08, 1.15 * float(rows["y"].max()))])
     return chart.titled("Probability of each outcome under each distribution")
 
 
 def chain_lengths(table: pd.DataFrame, *, length: int, title: str) -> go.Figure:
-    """Predicted `speed_up` by a chain's `length` from 1, cross-hatched below plain decoding, with
-    its `tokens_per_round`; the chosen `length` is in full colour.
-    """
+    """Predicted `speed_up` by a chain's `length`; the chosen `length` is in full colour."""
     check(table, "length", "speed_up tokens_per_round")
     note = "{tokens_per_round:.2f} tokens per round"
     rows = marks(table, "length", "speed_up", text="speed_up", note=note)
-    verdict = pd.Series(np.where(rows["y"] > 1, "faster", "slower"), rows.index)
-    rows = rows.assign(look=verdict + np.where(rows["x"] == length, ", chosen", ""))
+    rows["look"] = np.where(rows["y"] > 1, "faster", "slower")
+    rows["look"] += np.where(rows["x"] == length, ", chosen", "")
     chart = Chart(high=226, x="guesses per round", y="predicted ÷ plain decoding's speed (dotted)")
-    add_bars(chart, rows, LENGTH_LOOKS, width=0.7)
-    chart.axis("x", tickvals=list(table["length"]), showgrid=False)
-    chart.start_at_zero("y", rows, 1.2, least=1.0)
-    return chart.titled(title, plain="y")
+    add_bars(chart, rows, LENGTH_LOOKS, width=0.7).start_at_zero("y", 1.2, least=1.0)
+    return chart.axis("x", tickvals=list(rows["x"]), showgrid=False).titled(title, plain="y")
 
 
 def paper_and_ours(
@@ -61,32 +77,24 @@ def paper_and_ours(
     paper_by: str = "",
     lower_is_better: bool = False,
 ) -> go.Figure:
-    """Two bars per `method`, the `paper`'s and `ours`, with their values on them; a panel per
-    `sampling`. NaN leaves a bar out; ours may have an interval `ours_low` to `ours_high`.
+    """The `paper`'s bar and `ours` per `method`, NaN for none; a panel per `sampling`.
 
-    by, paper_by    how ours and the paper's were found, as of `found_by`; "" where it does not say
+    by, paper_by    how ours and the paper's were found, as in `add_dots`
     """
     check(table, "sampling method", "paper ours")
-    place, methods = lanes(table, "method"), names_of(table["method"])
+    place, methods = lanes(table, "method"), theme.names_of(table["method"])
     interval = "ours_low ours ours_high" if {"ours_low", "ours_high"} <= set(table) else ""
-    better = "lower" if lower_is_better else "higher"
-    wide, y = 92 * len(methods), f"{y_title} ({better} is better)"
-    chart, drawn = Chart(table["sampling"].map(str), wide=wide, y=y), []
+    y = f"{y_title} ({'lower' if lower_is_better else 'higher'} is better)"
+    chart = Chart(table["sampling"].map(str), wide=92 * len(methods), y=y)
     for name, aside, ends, way in ("paper", -0.2, "", paper_by), ("ours", 0.2, interval, by):
         rows = marks(table, place + aside, name, text=name, ends=ends, panel="sampling")
         look = replace(looks([name])[name], full=name == "ours")
         add_bars(chart, rows.assign(series=name), {name: look}, width=0.36, by=way)
-        drawn.append(rows)
-    chart.name_places("x", methods, longest=12)
-    chart.start_at_zero("y", pd.concat(drawn), 1.1)
-    return chart.titled(title)
+    return chart.name_places("x", methods, longest=12).start_at_zero("y", 1.1).titled(title)
 
 
 def walltime(table: pd.DataFrame) -> go.Figure:
-    """Speed against autoregressive decoding, `ratio`: a bar per `method` and `domain`, in it `ours`
-    in tokens per second, the paper's ratios, `paper_ratio` or NaN, as hollow diamonds; the legend
-    says which `paper_data` stands over which domain, the headline the one `sampling`.
-    """
+    """Measured speed ÷ autoregressive decoding's, ours and the paper's, by `method`, `domain`."""
     ends = "ratio_low ratio ratio_high"
     check(table, "domain method", f"ours paper_ratio paper_data sampling {ends}")
     styles = {name: replace(one, hatch="") for name, one in looks(table["domain"]).items()}
@@ -99,13 +107,108 @@ def walltime(table: pd.DataFrame) -> go.Figure:
     chart = Chart(wide=780, high=404, x="how it is decoded", y=y)
     add_bars(chart, ours.assign(inside=ours["ours"].map(short)), styles, width=0.62 * lane)
     over = theirs.drop_duplicates("domain")
-    over = ", ".join(f"{row.paper_data} over {row.domain}" for row in over.itertuples())
-    paper = f"paper: {over}" if over else "paper"
+    paper = "paper: " + ", ".join(over["paper_data"] + " over " + over["domain"])
     add_dots(chart, theirs.assign(series=paper), {paper: PAPERS[0]}, size=10)
     chart.figure.update_traces(textposition="bottom center", selector={"name": paper})
     chart.figure.update_traces(insidetextanchor="start", selector={"type": "bar"})
-    chart.name_places("x", table["method"], longest=18)
-    chart.start_at_zero("y", ours, 1.12, least=float(theirs["y"].max()))
-    how = " and ".join(names_of(table["sampling"]))
+    chart.name_places("x", table["method"], longest=18).start_at_zero("y", 1.12)
+    how = " and ".join(theme.names_of(table["sampling"]))
     said = "Measured speed ÷ autoregressive decoding's, ours and the paper's"
     return chart.titled(f"{said} each on its own machine, {how}", plain="y")
+
+
+def yields(table: pd.DataFrame, *, bonus: bool = True) -> go.Figure:
+    """Tokens per round of each `series`: accepted guesses and, with `bonus`, the target's own."""
+    value, guesses = "tokens_per_round" if bonus else "accepted_per_round", "accepted_per_round"
+    ends = f"{value}_low {value} {value}_high"
+    check(table, "series", f"rounds {guesses} {ends}")
+    whole = marks(table, value, range(len(table)), ends=ends, text=value)
+    guessed = marks(table, guesses, range(len(table)), note="over {rounds:,} rounds")
+    words = "tokens per round" if bonus else "accepted guesses per round"
+    chart, own = Chart(high=84 + 34 * len(table), x=words), whole["x"] - guessed["x"]
+    if bonus:
+        add_bars(chart, guessed.assign(x=own, series=OWN), YIELDS, lying=True)
+    add_bars(chart, guessed.assign(base=own, series=GUESSED), YIELDS, lying=True)
+    add_dots(chart, whole.assign(series=""), YIELDS, lying=True, size=5)
+    chart.figure.add_vline(x=int(bonus), **PLAIN)
+    chart.start_at_zero("x", 1.15, least=1.0).name_places("y", table["series"])
+    never = f"a draft that is never right gives {int(bonus)} (dotted)"
+    return chart.titled(f"{words.capitalize()}; {never}")
+
+
+def cascade_ablation(table: pd.DataFrame) -> go.Figure:
+    """What leaving out a part, `variant`, changes `by` SWI and by the clock, per `domain`."""
+    ends = "low change_percent high"
+    check(table, "domain variant by", f"{ends} paper")
+    place, count = lanes(table, "variant", "by", 0.62, list(CHANGES)), table["variant"].nunique()
+    x, y = "change against full, in %", "what is left out"
+    chart = Chart(table["domain"], wide=350, high=85 + 56 * count, x=x, y=y)
+    words = table[["change_percent", "paper"]].map(short, signed=True)
+    ours = marks(table, "change_percent", place, series="by", panel="domain", ends=ends)
+    add_bars(chart, ours.assign(text=words["change_percent"]), CHANGES, lying=True, width=0.27)
+    theirs = marks(table, "paper", lanes(table, "variant") + 0.42, panel="domain")
+    theirs = theirs.assign(series="paper", text=words["paper"])
+    add_dots(chart, theirs, {"paper": PAPERS[0]}, lying=True, by="measured")
+    everything = table[["change_percent", "low", "high", "paper"]].assign(full=0.0)
+    chart.figure.add_vline(x=0, line={"width": 1.5, "color": INK})
+    chart.name_places("y", table["variant"], longest=18)
+    chart.axis("x", range=span_of(everything, 0.24, 0.22), tick0=0, dtick=100)
+    headline = "A cascade tuned on SWI: what leaving a part out changes (left of 0: worse)"
+    return chart.titled(headline)
+
+
+def rivals(table: pd.DataFrame, *, title: str) -> go.Figure:
+    """SWI, tokens and price per round, acceptance of each `setting`: see `Replays.beside`."""
+    values = "swi low high tokens_per_round acceptance_rate target_passes target_price texts"
+    check(table, "setting", values)
+    table, rows = table.rename(columns={"texts": "prompts"}), range(len(table))
+    chart = Chart(PANELS.values(), wide=195, high=66 + 44 * len(table), columns=4, gap=0.055)
+    for column in ("swi", "tokens_per_round", "acceptance_rate"):
+        ends = "low swi high" if column == "swi" else ""
+        found = marks(table, column, rows, ends=ends, text=column).assign(panel=PANELS[column])
+        found["look"] = ["this one", *[""] * (len(table) - 1)]
+        add_bars(chart, found, RIVALS, lying=True)
+    prices = table.filter(regex="_price$").rename(columns=lambda name: name.removesuffix("_price"))
+    styles = looks(prices.rename(columns=theme.MODEL_NAMES))
+    base = 0.0
+    for model, called in zip(prices, styles, strict=True):
+        note = f"{{{model}_passes:.2f}} passes per round"
+        found = marks(table, prices[model], rows, note=note)
+        found = found.assign(panel=PANELS["price"], series=called, base=base)
+        look = Look(styles[called].colour, full=model == "draft")
+        add_bars(chart, found, {called: look}, lying=True)
+        base = base + found["x"]
+    sums = marks(table.assign(sum=base), "sum", rows, text="sum").assign(panel=PANELS["price"])
+    words_beside(chart, sums, lying=True)
+    for panel in PANELS.values():
+        least = float(panel == PANELS["acceptance_rate"])
+        chart.start_at_zero("x", 1.32, least=least, panel=panel).axis("x", panel, nticks=4)
+    chart.figure.add_vline(x=1, **PLAIN, **chart.panels[PANELS["swi"]])
+    return chart.name_places("y", table["setting"], longest=22).titled(title)
+
+
+def round_ledger(table: pd.DataFrame, *, noise: float) -> go.Figure:
+    """The `round_seconds` of each `draft`, a piece per `part` of a round, a panel per `sampling`.
+
+    noise    the share by which bars differ where they should not, for the headline
+    """
+    check(table, "draft sampling part model", "round_seconds share")
+    panels, drafts = table["sampling"], table["draft"]
+    table = table.assign(
+        place=lanes(table, "draft"),
+        milliseconds=1e3 * table["round_seconds"],
+        who=table["model"].replace("", None).fillna("no model"),
+    ).sort_values("part", key=lambda part: part.map(list(PARTS).index), kind="stable")
+    sums = table.groupby(["draft", "sampling"], sort=False)["milliseconds"]
+    longest = float(sums.sum().max())
+    room = table["milliseconds"] > WRITTEN * longest
+    table["inside"] = table["share"].map("{:.0%}".format).where(room, "")
+    table["base"] = sums.cumsum() - table["milliseconds"]
+    note = "{draft}: {milliseconds:.3g} ms, {share:.1%}, {who}"
+    rows = marks(table, "milliseconds", "place", series="part", panel="sampling", note=note)
+    high, x = 74 + 46 * drafts.nunique(), "mean milliseconds of a round"
+    chart = Chart(panels, wide=400, high=high, x=x, gap=0.04)
+    add_bars(chart, rows, PARTS, lying=True, width=0.7).name_places("y", drafts, longest=26)
+    chart.axis("x", range=[0, 1.03 * longest])
+    said = f"verifying the same tree varies by up to {noise:.0%}"
+    return chart.titled(f"Where the measured time of a round goes; {said}")

@@ -1,28 +1,117 @@
-"""A chart in the making: its panels with their axes, its legend and its headline."""
+"""From a table to marks, and a chart in the making: its panels with their axes, its headline.
+
+A mark has a `panel`, a `series`, `x` and `y`; perhaps an interval, `low` to `high`, a `text` beside
+it, and a `note` when hovered over.
+"""
 
 import math
 import re
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
+import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 from plotly.basedatatypes import BaseTraceType
 from plotly.subplots import make_subplots
 
 from specdec_lib.measure.intervals import LEAST_PROMPTS
-from specdec_lib.show.figures.marks import ends_of, names_of
-from specdec_lib.show.figures.theme import INK, SCREEN, escape, wrap
+from specdec_lib.show.figures.theme import INK, SCREEN, escape, names_of, short, wrap
 
 PLAIN = {"line": {"dash": "dot", "width": 1.5, "color": INK}, "layer": "below"}  # plain decoding
-THIN = {"width": 1, "color": "rgba(128,128,128,0.35)"}
 WIDEST = 1160  # pixels of a figure: it fits a page
 LETTER, KEY, LEGEND_ROW = 6.8, 46, 24  # pixels: of a letter, of a legend's mark, of its line
 HEADLINE, HEADLINE_LETTER = 21, 8.0  # pixels
+Numbers = str | float | Sequence[float] | pd.Series
+
+
+def check(table: pd.DataFrame, keys: str, values: str) -> None:
+    """Raises ValueError if the table lacks a column or a row, or two rows agree in all `keys`.
+
+    keys, values    names of columns, divided by spaces
+    """
+    columns, once = f"{keys} {values}".split(), keys.split()
+    if table.empty or not set(columns) <= set(table):
+        got = f"got {len(table)} rows of {list(table)}"
+        raise ValueError(f"this figure needs rows with the columns {', '.join(columns)}, {got}")
+    if once and (again := table[table.duplicated(once)][once]).size:
+        first = ", ".join(f"{key} {value}" for key, value in again.iloc[0].items())
+        raise ValueError(f"this figure needs at most one row per {keys}, got several for {first}")
+
+
+def lanes(
+    table: pd.DataFrame, names: str, lane: str = "", room: float = 0.7, order: Sequence[str] = ()
+) -> pd.Series:
+    """A coordinate per row on an axis on which the names of a column stand at 0, 1, 2, … in order
+    of first appearance; the marks of one name stand beside each other.
+
+    lane     the column that tells the marks of one name apart; without it all stand at its place
+    room     of the distance between two names that all lanes of one take
+    order    of the lanes, where it is another than that of first appearance
+    """
+    at = table[names].map(str).map(names_of(table[names]).index).astype(float)
+    if not lane:
+        return at
+    order = list(order) or names_of(table[lane])
+    return at + room / len(order) * (table[lane].map(str).map(order.index) - (len(order) - 1) / 2)
+
+
+def marks(
+    table: pd.DataFrame,
+    x: Numbers,
+    y: Numbers,
+    *,
+    series: str = "",
+    panel: str = "",
+    ends: str = "",
+    text: str = "",
+    note: str = "",
+) -> pd.DataFrame:
+    """The table with the columns of marks besides its own.
+
+    x, y     a column, or numbers: one, or one per row
+    ends     three columns: an interval's low end, the value and the high end; without them the
+             marks have no interval, even if the table has columns `low` and `high`
+    text     the column whose numbers stand beside the marks
+    note     what a mark says when hovered over, with columns in it: "{rounds:,} rounds"
+    Raises ValueError if an interval does not hold its value.
+    """
+    found = table.drop(columns=["low", "high"], errors="ignore").assign(
+        x=table[x] if isinstance(x, str) else x,
+        y=table[y] if isinstance(y, str) else y,
+        series=table[series].map(str) if series else "",
+        panel=table[panel].map(str) if panel else "",
+    )
+    if text:
+        found["text"] = table[text].map(short)
+    if note:
+        found["note"] = [note.format_map(row) for row in table.to_dict("records")]
+    if not ends:
+        return found
+    low, middle, high = (table[name].astype(float) for name in ends.split())
+    if (wrong := (low > middle) | (middle > high)).any():
+        got = table.loc[wrong, ends.split()].iloc[0].tolist()
+        raise ValueError(f"{' ≤ '.join(ends.split())} must hold in every row, got {got}")
+    return found.assign(low=low, high=high)
+
+
+def ends_of(rows: pd.DataFrame, value: str) -> pd.Series:
+    """The end of each interval that is farther from 0, else the value; above the marks' `base`."""
+    ends = middle = rows[value].astype(float)
+    if "high" in rows:
+        ends = rows["high"].where(middle >= 0, rows["low"]).fillna(middle)
+    return ends + rows.get("base", 0)
+
+
+def span_of(values: pd.DataFrame, before: float = 0, after: float = 0) -> tuple[float, float]:
+    """The least and the greatest of the values, with these shares of the span around them."""
+    low, high = float(np.nanmin(values.astype(float))), float(np.nanmax(values.astype(float)))
+    room = (high - low) or 1.0
+    return low - before * room, high + after * room
 
 
 class Chart:
-    """A figure of panels, to which forms add their marks.
+    """A figure of panels, to which forms add their marks; what changes an axis returns the chart.
 
     panels     their names, of which at most three, or `columns`, stand side by side
     wide       pixels of a panel; those of the axis are added
@@ -48,8 +137,7 @@ class Chart:
         width, height = min(WIDEST, round(120 + wide * across)), round(high * down)
         apart = {"horizontal_spacing": gap, "vertical_spacing": 100 / height if down > 1 else 0}
         apart |= {"shared_yaxes": shared_y, "subplot_titles": list(map(escape, names))}
-        self.prompts: set[int] = set()
-        self.machines: set[str] = set()
+        self.drawn: list[pd.DataFrame] = []  # marks, of which the headline and axes tell
         self.figure = make_subplots(down, across, **apart)
         self.figure.update_annotations(font={"size": 14})
         self.figure.update_layout(template=SCREEN, width=width, height=height)
@@ -68,60 +156,44 @@ class Chart:
         trace.legendgroup = trace.name
         self.figure.add_trace(trace, **self.panels[panel])
 
-    def counted(self, rows: pd.DataFrame) -> pd.DataFrame:
-        """The same marks; the headline will say from how many `prompts` their intervals come, and
-        which `machine` was timed.
-        """
-        if {"low", "prompts"} <= set(rows):
-            self.prompts |= set(rows["prompts"].dropna().astype(int))
-        if "machine" in rows:
-            self.machines |= set(rows["machine"].dropna())
-        return rows
-
-    def axis(self, name: str, panel: str = "", **look: object) -> None:
+    def axis(self, name: str, panel: str = "", **look: object) -> "Chart":
         """Change the x or y axis of a panel, or of all."""
-        update = {"x": self.figure.update_xaxes, "y": self.figure.update_yaxes}[name]
-        update(look, **self.panels[panel] if panel else {})
+        place = self.panels[panel] if panel else {}
+        getattr(self.figure, f"update_{name}axes")(look, **place)
+        return self
 
-    def name_places(self, axis: str, names: Iterable[object], *, longest: int = 24) -> None:
+    def name_places(self, axis: str, names: Iterable[object], *, longest: int = 24) -> "Chart":
         """The names, each once, at 0, 1, 2, … along an axis: from the left, or from the top."""
         words = [wrap(name, longest) for name in names_of(names)]
         ends = [-0.5, len(words) - 0.5][:: 1 if axis == "x" else -1]
         ticks = {"tickvals": list(range(len(words))), "ticktext": words, "tickangle": 0}
-        self.axis(axis, **ticks, range=ends, showgrid=False, showline=True)
+        return self.axis(axis, **ticks, range=ends, showgrid=False, showline=True)
 
     def start_at_zero(
-        self, axis: str, rows: pd.DataFrame, room: float, least: float = 0.0, panel: str = ""
-    ) -> None:
-        """An axis, of one panel or of all, from 0 to `room` times the marks' greatest upper end, or
-        `least`.
-        """
-        most = max(least, float(ends_of(rows, axis).max())) or 1.0
-        self.axis(axis, panel, range=[0, room * most])
+        self, axis: str, room: float, *, least: float = 0, top: float = math.inf, panel: str = ""
+    ) -> "Chart":
+        """An axis, of a panel or all, from 0 to `room` times the greatest upper end or `least`."""
+        own = [rows[rows["panel"] == panel] if panel else rows for rows in self.drawn]
+        most = max([least, *(float(ends_of(rows, axis).max()) for rows in own if len(rows))])
+        return self.axis(axis, panel, range=[0, min(top, room * (most or 1.0))])
 
-    def show_rates(self, rows: pd.DataFrame) -> None:
-        """A y axis from 0 to 1, or less far where no interval comes near."""
-        self.axis("y", range=[0, min(1.08, 1.15 * float(ends_of(rows, "y").max()) or 1.08)])
+    def count_in_factors(
+        self, axis: str, ticks: Sequence[float], ends: Sequence[float] = ()
+    ) -> "Chart":
+        """A logarithmic axis with these ticks, between two ends; plotly wants their exponents."""
+        span = {"range": [math.log10(end) for end in ends]} if ends else {}
+        words = [f"{tick:g}" for tick in ticks]
+        return self.axis(axis, type="log", **span, tickvals=ticks, ticktext=words)
 
-    def count_in_powers(self, values: Iterable[float]) -> None:
+    def count_in_powers(self, values: Iterable[float]) -> "Chart":
         """An x axis on which each doubling is one step, with a tick at each power of 2."""
         least, most = min(values), max(values)
-        ticks = [2**power for power in range(64) if least <= 2**power <= most]
-        self.axis("x", type="log", tickvals=ticks, ticktext=list(map(str, ticks)))
-
-    def count_in_factors(self, axis: str, least: float, most: float, ticks: list[float]) -> None:
-        """A logarithmic axis between two ends; plotly wants their exponents."""
-        span, words = [math.log10(least), math.log10(most)], [f"{tick:g}" for tick in ticks]
-        self.axis(axis, type="log", range=span, tickvals=ticks, ticktext=words)
-
-    def part_rows(self, edges: Iterable[int]) -> None:
-        """Thin lines between the rows of a lying chart, below so many of them."""
-        for edge in edges:
-            self.figure.add_hline(y=edge - 0.5, line=THIN, layer="below")
+        powers = [2**power for power in range(64) if least <= 2**power <= most]
+        return self.count_in_factors("x", powers)
 
     def titled(self, text: str, *, plain: str = "", bare: str = "") -> go.Figure:
-        """The figure under a headline, whose last line counts the prompts behind the intervals and
-        names the machine; it grows by what headline, legend and panel names take.
+        """The figure under a headline, whose last line tells of prompts and machine; it grows by
+        what headline, legend and panel names take.
 
         plain    the axis, "x" or "y", on which a dotted line marks plain decoding, 1
         bare     which marks have no interval, where that is not for want of prompts
@@ -130,9 +202,7 @@ class Chart:
             {"x": self.figure.add_vline, "y": self.figure.add_hline}[plain](1, **PLAIN)
         layout = self.figure.layout
         room = int((layout.width - 60) / HEADLINE_LETTER)
-        behind = _from_prompts(self.prompts, bare), _on_machines(self.machines)
-        said = "; ".join(filter(None, behind))
-        lines = textwrap.wrap(text, room) + textwrap.wrap(said[:1].upper() + said[1:], room)
+        lines = textwrap.wrap(text, room) + textwrap.wrap(self._behind(bare), room)
         names = [trace.name for trace in self.figure.data if trace.showlegend]
         ticks = max(map(len, layout.yaxis.ticktext or [""]))
         # plotly gives all entries the room of the widest, unless all stand in one line
@@ -148,21 +218,20 @@ class Chart:
         title = {"text": "<br>".join(map(escape, lines))}
         return self.figure.update_layout(title=title, showlegend=bool(names))
 
-
-def _on_machines(names: set[str]) -> str:
-    """The machines and their threads, from names such as "amd-epyc-avx2-1-threads"."""
-    said = [re.sub(r"-(\d+)-threads$", r", \1 threads", name) for name in sorted(names)]
-    return "machine: " * bool(said) + " and ".join(said).replace(", 1 threads", ", 1 thread")
-
-
-def _from_prompts(counts: set[int], bare: str) -> str:
-    """From how many prompts, whether they are enough for intervals, and what has none."""
-    if not counts:
-        return ""
-    least, most = min(counts), max(counts)
-    counted = f"{least} to {most}" if most > least else f"{least}"
-    said = f"From {counted} prompt{'s' if most > 1 else ''}"
-    if most < LEAST_PROMPTS:
-        return f"{said}, too few for intervals"
-    fewer = f" where {LEAST_PROMPTS} or more" if least < LEAST_PROMPTS else ""
-    return f"{said}, with 95 % intervals{fewer}{bare and f', none {bare}'}"
+    def _behind(self, bare: str) -> str:
+        """From how many prompts it is, which have intervals, and the machines that were timed."""
+        told = [rows["prompts"].dropna() for rows in self.drawn if {"low", "prompts"} <= set(rows)]
+        timed = [rows["machine"].dropna() for rows in self.drawn if "machine" in rows]
+        counts, machines = sorted(set().union(*told)), sorted(set().union(*timed))
+        said = ""
+        if counts:
+            least, most = int(counts[0]), int(counts[-1])
+            fewer = f" where {LEAST_PROMPTS} or more" if least < LEAST_PROMPTS else ""
+            have = f"with 95 % intervals{fewer}{bare and f', none {bare}'}"
+            have = have if most >= LEAST_PROMPTS else "too few for intervals"
+            counted = f"{least} to {most}" if most > least else f"{least}"
+            said = f"From {counted} prompt{'s' if most > 1 else ''}, {have}"
+        if machines:
+            names = (re.sub(r"-(\d+)-threads$", r", \1 threads", name) for name in machines)
+            said += f"{'; m' if said else 'M'}achine: {' and '.join(names)}"
+        return said.replace(", 1 threads", ", 1 thread")

@@ -1,15 +1,14 @@
 """The four forms that charts are made of: dots, lines with bands, bars, and cells."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 import pandas as pd
 import plotly.graph_objects as go
+from plotly.colors import hex_to_rgb
 
 from specdec_lib.show.figures import theme
-from specdec_lib.show.figures.chart import Chart
-from specdec_lib.show.figures.marks import ends_of
-from specdec_lib.show.figures.theme import DARK, INK, Look, escape, faint
+from specdec_lib.show.figures.chart import Chart, ends_of
+from specdec_lib.show.figures.theme import DARK, INK, Look, escape
 
 SHADES = [[0, "#EAF4FA"], [1, "#5BA6D1"]]  # dark numbers are legible on all of them
 TWO_SIDED = [[0, "#EA8A45"], [0.5, "#FFFFFF"], SHADES[1]]  # slower and faster
@@ -17,21 +16,18 @@ MOST_WITH_NUMBERS = 16  # columns of cells that still have room for their number
 Looks = Mapping[str, Look]
 
 
-def found_by(
-    way: str, marks: pd.DataFrame, looks: Looks | None = None
-) -> tuple[pd.DataFrame, Looks]:
-    """Marks and looks, by default the theme's, of numbers that were found in one way: measured by
-    the clock, counted from passes, or predicted by a formula ("": not said). The legend says which;
-    of these bars the predicted ones are hatched, of these dots hollow.
-    """
-    looks, found = looks or theme.looks(marks["series"]), {}
-    if not way:
-        return marks, looks
-    for name, look in looks.items():
-        hollow = {"hatch": "/", "symbol": look.symbol.removesuffix("-open") + "-open"}
-        changed = hollow | {"full": False} if way == "predicted" else {"hatch": ""}
-        found[f"{name}, {way}"] = replace(look, **changed)
-    return marks.assign(series=marks["series"] + f", {way}"), found
+def _parts(
+    chart: Chart, marks: pd.DataFrame, looks: Looks | None, way: str, value: str
+) -> list[tuple[str, str, Look, pd.DataFrame]]:
+    """The marks that have a value: panel, series, look, and the marks that agree in these."""
+    looks = looks or theme.looks(marks["series"])
+    if way:
+        marks = marks.assign(series=marks["series"] + f", {way}")
+        looks = {f"{name}, {way}": look.found(way) for name, look in looks.items()}
+    marks = marks.assign(look=marks.get("look", marks["series"])).dropna(subset=[value])
+    chart.drawn.append(marks)
+    parts = marks.groupby(["panel", "series", "look"], sort=False)
+    return [(panel, name, looks[look], own) for (panel, name, look), own in parts]
 
 
 def add_dots(
@@ -44,61 +40,54 @@ def add_dots(
     size: float = 9,
     bands: bool = False,
     by: str = "",
-) -> None:
+) -> Chart:
     """Add a trace of dots per panel and series, with intervals and texts where the marks have them.
 
     looks     by series; without them each has one of the theme's
     lying     whether the value lies along x
     joined    width of the line that joins them along x, as `size` that of a dot; 0 for none
     bands     whether intervals are bands behind all lines
-    by        how the numbers were found, as of `found_by`
+    by        how they were found, for the legend: "measured", "counted", "predicted", "" unsaid
     """
-    (marks, looks), value = found_by(by, marks, looks), "x" if lying else "y"
-    marks = chart.counted(marks.dropna(subset=[value]))
-    pieces = [
-        (key, own.sort_values("x", kind="stable") if joined else own)
-        for key, own in marks.groupby(["panel", "series"], sort=False)
-    ]
-    for (panel, name), own in pieces if bands and "low" in marks else ():
-        band = own.dropna(subset=["low", "high"])
+    value = "x" if lying else "y"
+    parts = _parts(chart, marks, looks, by, value)
+    for panel, name, look, own in parts if bands and "low" in marks else ():
+        band = own.dropna(subset=["low", "high"]).sort_values("x", kind="stable")
         xs, ys = [*band["x"], *band["x"][::-1]], [*band["low"], *band["high"][::-1]]
-        _add_veil(chart, xs, ys, looks[name].colour, panel, escape(name), key=False)
+        chart.add(_veil(xs, ys, look.colour, name=escape(name), showlegend=False), panel)
     mode = "+".join(["lines"] * bool(joined) + ["markers"] * bool(size))
-    for (panel, name), own in pieces:
-        look = {"line": looks[name].line(joined), "marker": looks[name].marker(size)}
+    for panel, name, look, own in parts:
+        own = own.sort_values("x", kind="stable") if joined else own
+        line = {"color": look.colour, "dash": look.dash, "width": joined}
         given = _given(own, value, name, at=bool(joined))
-        dots = go.Scatter(**given, **look, mode=mode, cliponaxis=False)
+        dots = go.Scatter(**given, line=line, marker=look.marker(size), mode=mode, cliponaxis=False)
         if not bands:
-            _add_intervals(chart, dots, own, value, looks[name].colour)
+            _add_intervals(chart, dots, own, value, look.colour)
         if "size" in own:
             dots.marker.update(size=list(own["size"]), opacity=0.75)
         chart.add(dots, panel)
         words_beside(chart, own, lying=lying, away=size)
+    return chart
 
 
-def _add_veil(
-    chart: Chart, xs: list[float], ys: list[float], colour: str, panel: str, name: str, *, key: bool
-) -> None:
-    """Add a veil in the outline of these points, with an entry of the legend if `key`."""
-    look = {"mode": "lines", "line": {"width": 0}, "fill": "toself", "fillcolor": faint(colour)}
-    shown = {"name": name, "showlegend": None if key else False, "hoverinfo": "skip"}
-    chart.add(go.Scatter(x=xs, y=ys, **look, **shown), panel)
+def _veil(xs: list[float], ys: list[float], colour: str, **shown: object) -> go.Scatter:
+    """A veil in the outline of these points; it may overlap others, on light and on dark paper."""
+    faint = f"rgba({','.join(map(str, hex_to_rgb(colour)))},0.18)"
+    look = {"mode": "lines", "line": {"width": 0}, "fill": "toself", "fillcolor": faint}
+    return go.Scatter(x=xs, y=ys, **look, **shown, hoverinfo="skip")
 
 
 def add_diagonal(chart: Chart, ends: tuple[float, float], *, name: str, near: float = 0) -> None:
-    """Add the line of equal x and y to every panel, whose axes get these ends; a veil reaches a
-    share `near` around it.
-    """
+    """Add the line of equal x and y, between these ends, and a veil of a share `near` around it."""
     low, high = ends
     for panel in chart.panels:
         if near:
             edges = [(1 - near) * low, (1 - near) * high, (1 + near) * high, (1 + near) * low]
             xs, said = [low, high, high, low], f"within {100 * near:.0f} %"
-            _add_veil(chart, xs, edges, INK, panel, said, key=True)
+            chart.add(_veil(xs, edges, INK, name=said), panel)
         dotted = {"mode": "lines", "line": {"dash": "dot", "color": INK, "width": 1.5}}
         chart.add(go.Scatter(x=ends, y=ends, name=name, hoverinfo="skip", **dotted), panel)
-    chart.axis("x", range=ends)
-    chart.axis("y", range=ends)
+    chart.axis("x", range=ends).axis("y", range=ends)
 
 
 def add_bars(
@@ -109,30 +98,29 @@ def add_bars(
     lying: bool = False,
     width: float = 0.6,
     by: str = "",
-) -> None:
+) -> Chart:
     """Add bars per panel and series, with intervals and texts where the marks have them.
 
     A column `look` names the look of each bar where it is not that of its series, a column `base`
     says where it starts, a column `inside` what stands in it; `by` is as in `add_dots`.
     """
-    (marks, looks), value = found_by(by, marks, looks), "x" if lying else "y"
-    marks = marks.assign(look=marks.get("look", marks["series"]))
-    marks = chart.counted(marks.dropna(subset=[value]))
-    for (panel, name, look), own in marks.groupby(["panel", "series", "look"], sort=False):
+    value = "x" if lying else "y"
+    for panel, name, look, own in _parts(chart, marks, looks, by, value):
         bars = go.Bar(
             **_given(own, value, name, at=False),
             width=width,
             orientation="h" if lying else "v",
             base=list(own["base"]) if "base" in own else None,
-            marker=looks[look].bar(),
+            marker=look.bar(),
         )
         _add_intervals(chart, bars, own, value, INK)
         if "inside" in own:
             place = {"textposition": "inside", "insidetextanchor": "middle", "textangle": 0}
             bars.update(text=list(own["inside"]), textfont={"color": DARK, "size": 11}, **place)
         chart.add(bars, panel)
-        words_beside(chart, own.assign(**{value: own[value] + own.get("base", 0)}), lying=lying)
+        words_beside(chart, own, lying=lying)
     chart.figure.update_layout(bargap=0, barmode="overlay")
+    return chart
 
 
 def add_cells(
@@ -170,18 +158,16 @@ def add_cells(
 
 
 def words_beside(chart: Chart, rows: pd.DataFrame, *, lying: bool, away: float = 4) -> None:
-    """The texts of marks of one panel and series, if they have any, as a trace of their own, clear
-    of the intervals and `away` pixels off; in a lying chart, left of a mark below 0 and right of
-    others.
+    """The texts of marks of one panel and series, if they have any, clear of the intervals and
+    `away` pixels off; in a lying chart, left of a mark below 0 and right of others.
     """
     if "text" not in rows:
         return
     place, texts, sides = {"x": rows["x"], "y": rows["y"]}, list(rows["text"]), "top center"
     place["x" if lying else "y"] = ends_of(rows, "x" if lying else "y")
     if lying:
-        left = list(rows["x"] < 0)
-        texts = [f"{text} " if at else f" {text}" for text, at in zip(texts, left, strict=True)]
-        sides = [f"middle {'left' if at else 'right'}" for at in left]
+        texts = [f"{one.text} " if one.x < 0 else f" {one.text}" for one in rows.itertuples()]
+        sides = [f"middle {'left' if x < 0 else 'right'}" for x in rows["x"]]
     clear = {"opacity": 0, "size": 1.6 * away}  # the words stand clear of it
     look = {"mode": "markers+text", "marker": clear, "textfont": {"size": 11}, "hoverinfo": "skip"}
     name = {"name": escape(rows["series"].iloc[0]), "showlegend": False, "cliponaxis": False}
@@ -190,9 +176,7 @@ def words_beside(chart: Chart, rows: pd.DataFrame, *, lying: bool, away: float =
 
 
 def _given(rows: pd.DataFrame, value: str, name: str, *, at: bool) -> dict[str, object]:
-    """Marks of a series as plotly takes them; hovered over, each says its value, its interval and
-    its note, and with `at` its place.
-    """
+    """Marks of a series as plotly takes them, with what they say when hovered over; `at`: where."""
     given = {"x": list(rows["x"]), "y": list(rows["y"]), "name": escape(name)}
     given |= {"xhoverformat": ".4~g", "yhoverformat": ".4~g"}
     notes = [escape(note) for note in rows["note"]] if "note" in rows else None
@@ -202,20 +186,18 @@ def _given(rows: pd.DataFrame, value: str, name: str, *, at: bool) -> dict[str, 
 def _add_intervals(
     chart: Chart, trace: go.Scatter | go.Bar, rows: pd.DataFrame, value: str, colour: str
 ) -> None:
-    """Give the trace its intervals. Where only some marks have one, a trace of their own has them:
-    plotly draws caps at a mark without one too.
+    """Give the trace its intervals, by a trace of their own where only some marks have one: plotly
+    draws caps at a mark without one too.
     """
-    whole = rows.dropna(subset=["low", "high"]) if "low" in rows else rows[:0]
-    if whole.empty:
-        trace[f"error_{value}"] = {"visible": False}
-        return
-    middle, place = whole[value].astype(float), {"x": whole["x"], "y": whole["y"]}
-    bars = {"type": "data", "color": colour, "thickness": 1.6, "width": 4}
-    bars |= {"array": list(whole["high"] - middle), "arrayminus": list(middle - whole["low"])}
-    if len(whole) == len(rows):
+    bars, whole = {"visible": False}, rows[:0]
+    if "low" in rows and len(whole := rows.dropna(subset=["low", "high"])):
+        upper, lower = whole["high"] - whole[value], whole[value] - whole["low"]
+        bars = {"type": "data", "color": colour, "thickness": 1.6, "width": 4}
+        bars |= {"array": list(upper), "arrayminus": list(lower)}
+    if 0 < len(whole) < len(rows):
+        look = {"mode": "markers", "marker": {"opacity": 0}, "hoverinfo": "skip"}
+        shown = {"cliponaxis": False, "name": trace.name, "showlegend": False}
+        own = go.Scatter(x=whole["x"], y=whole["y"], **look, **shown)
+        chart.add(own.update({f"error_{value}": bars}), rows["panel"].iloc[0])
+    else:
         trace[f"error_{value}"] = bars
-        return
-    place[value] = middle + whole.get("base", 0)
-    look = {"mode": "markers", "marker": {"opacity": 0}, "hoverinfo": "skip", "cliponaxis": False}
-    own = go.Scatter(**place, **look, name=trace.name, showlegend=False)
-    chart.add(own.update({f"error_{value}": bars}), rows["panel"].iloc[0])

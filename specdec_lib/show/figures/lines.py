@@ -7,44 +7,30 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from specdec_lib.show.figures import theme
-from specdec_lib.show.figures.chart import Chart
+from specdec_lib.show.figures.chart import Chart, check, lanes, marks
 from specdec_lib.show.figures.forms import add_dots, words_beside
-from specdec_lib.show.figures.marks import check, lanes, marks, names_of
 from specdec_lib.show.figures.theme import DASHES, INK, PAPERS, SOURCES, Look, looks, short, wrap
 
 LINES = {"joined": 2, "size": 0, "bands": True}
 SECONDS = "low_seconds seconds high_seconds"
-CHOSEN, ALLOWED, STAR = "at the chosen context", "what the machine would allow", "this pass"
-PASS_LOOKS = {
-    CHOSEN: Look(SOURCES["target"]),
-    ALLOWED: Look(INK, "dot"),
-    STAR: Look(SOURCES["target"], symbol="star"),
-}
 
 
 def position(table: pd.DataFrame) -> go.Figure:
-    """How likely, `rate`, a draft is accepted up to a `position` from 1: a line per `drafter`, a
-    panel per `domain`; `at_risk` drafts are that long.
-    """
+    """How likely, `rate`, each `drafter`'s draft is accepted up to a `position`, per `domain`."""
     check(table, "domain drafter position", "low rate high at_risk")
     table = table.replace({"drafter": theme.MODEL_NAMES})
     by = {"series": "drafter", "panel": "domain", "note": "{at_risk:,.0f} drafts at risk"}
     rows = marks(table, "position", "rate", ends="low rate high", **by)
     x, y = "position in the draft", "accepted up to here (probability)"
     chart = Chart(rows["panel"], wide=300, high=330, x=x, y=y)
-    add_dots(chart, rows, **LINES)
+    add_dots(chart, rows, **LINES).start_at_zero("y", 1.15, top=1.08)
     last = int(rows["x"].max())
-    ticks = [1, *range(5, last + 1, 5)]
-    chart.axis("x", tickvals=ticks, range=[0.5, last + 0.5], showline=True)
-    chart.show_rates(rows)
+    chart.axis("x", tickvals=[1, *range(5, last + 1, 5)], range=[0.5, last + 0.5], showline=True)
     return chart.titled("How much of a long draft is accepted, by drafter")
 
 
 def sensitivity(table: pd.DataFrame) -> go.Figure:
-    """What `k00` changes: `value` ÷ that at K00 = 1, a line per `domain`, a panel per `variant` of
-    what else is set and way, `by` ("SWI, counted" or "speed, measured"); beside ours the paper's,
-    `paper_relative`, or NaN.
-    """
+    """`value` ÷ that at K00 = 1 over `k00`, and the paper's, per `domain`, `variant` and `by`."""
     check(table, "domain k00 variant by", "low value high paper_relative")
     table = table.assign(panel=table["variant"] + ": " + table["by"])
     by = {"panel": "panel", "series": "domain", "ends": "low value high"}
@@ -53,17 +39,15 @@ def sensitivity(table: pd.DataFrame) -> go.Figure:
     chart = Chart(rows["panel"], wide=380, high=330, x=x, y=y)
     add_dots(chart, rows, joined=2)
     papers = marks(table, lanes(table, "k00"), "paper_relative", panel="panel")
+    papers = papers.dropna(subset=["y"]).drop_duplicates(["panel", "k00"]).assign(series="paper")
     papers = papers[papers["k00"] != 1]  # there 1 by definition
-    papers = papers.assign(series="paper").dropna(subset=["y"]).drop_duplicates(["panel", "k00"])
     add_dots(chart, papers, {"paper": PAPERS[0]}, size=12, by="measured")
-    chart.name_places("x", table["k00"])
-    return chart.titled("What more tokens of the first drafter (K00) change", plain="y")
+    headline = "What more tokens of the first drafter (K00) change"
+    return chart.name_places("x", table["k00"]).titled(headline, plain="y")
 
 
 def lenience(table: pd.DataFrame) -> go.Figure:
-    """What `lenience` changes: a `value` ÷ plain decoding's, a panel per `metric`, a series
-    per `domain`; below an interval its `tail`, copied tokens in a draft at most, or NaN.
-    """
+    """`value` ÷ plain decoding's over `lenience`, per `metric`; `tail`: most copies in a draft."""
     check(table, "domain lenience metric", "low value high tail")
     table = table.assign(named=table["lenience"].map("{:g}".format))
     by = {"series": "domain", "panel": "metric", "ends": "low value high"}
@@ -72,37 +56,30 @@ def lenience(table: pd.DataFrame) -> go.Figure:
     chart = Chart(rows["panel"], wide=430, x=x, y=y, shared_y=False, gap=0.07)
     styles = looks(rows["series"])
     add_dots(chart, rows, styles)
-    tails = rows["tail"].map("{:g}".format).replace("nan", "")
-    words = rows.assign(text=tails, y=rows["low"].fillna(rows["y"])).drop(columns=["low", "high"])
-    for (_, name), own in words.groupby(["panel", "series"], sort=False):
+    rows["text"] = rows["tail"].map("{:g}".format).replace("nan", "")
+    below = rows.assign(y=rows["low"].fillna(rows["y"])).drop(columns=["low", "high"])
+    for (_, name), own in below.groupby(["panel", "series"], sort=False):
         words_beside(chart, own, lying=False)
         font = {"color": styles[name].colour, "size": 11}
         chart.figure.data[-1].update(textposition="bottom center", textfont=font)
-    chart.name_places("x", table["named"])
     headline = "Lenience, each with its K tuned on SWI; below an interval, the tail: copies at most"
-    return chart.titled(headline, plain="y")
+    return chart.name_places("x", table["named"]).titled(headline, plain="y")
 
 
 def budget_curves(table: pd.DataFrame) -> go.Figure:
-    """`tokens_per_round`, with an interval `low` to `high` or NaN, against the `budget` in nodes
-    without the root, a line per `shape` of tree; those that are `measured` are dots.
-    """
+    """`tokens_per_round` over the `budget`, per `shape` of tree; `measured` ones are dots."""
     ends = "low tokens_per_round high"
     check(table, "", f"budget shape measured {ends}")
     rows = marks(table, "budget", "tokens_per_round", series="shape", ends=ends)
     styles, chart = looks(rows["series"]), _budget_chart(rows, "tokens per round")
     seen = rows["measured"].astype(bool)
     add_dots(chart, rows[~seen], styles, **LINES, by="predicted")
-    kept = {name: styles[name] for name in names_of(rows[seen]["series"])}
-    add_dots(chart, rows[seen], kept, size=10, by="counted")
     headline = "Tokens per round of a tree of each size: lines are predicted, dots counted"
-    return chart.titled(headline)
+    return add_dots(chart, rows[seen], styles, size=10, by="counted").titled(headline)
 
 
 def budget_speed_ups(table: pd.DataFrame, *, title: str = "") -> go.Figure:
-    """Predicted `speed_up` against the `budget` in nodes without the root, a line per `depth`, the
-    deepest guess allowed, thicker where another may cover it; a star marks the best.
-    """
+    """Predicted `speed_up` over the `budget`, per deepest guess allowed, `depth`; the best, too."""
     check(table, "budget depth", "speed_up")
     rows = marks(table, "budget", "speed_up").sort_values(["depth", "budget"])
     rows = rows.assign(series=rows["depth"].map("depth ≤ {}".format))
@@ -120,91 +97,75 @@ def budget_speed_ups(table: pd.DataFrame, *, title: str = "") -> go.Figure:
 
 
 def _budget_chart(rows: pd.DataFrame, y: str) -> Chart:
-    least, most = rows["x"].min(), rows["x"].max()
-    if least < 1:
-        raise ValueError(f"a budget is at least 1 node, got {least}")
     chart = Chart(high=404, x="budget, in nodes without the root", y=y)
-    chart.count_in_powers(rows["x"])
-    chart.axis("x", range=[math.log10(least) - 0.04, math.log10(most) + 0.04])
-    return chart
+    ends = math.log10(rows["x"].min()) - 0.04, math.log10(rows["x"].max()) + 0.04
+    return chart.count_in_powers(rows["x"]).axis("x", range=ends)
 
 
 def latency(table: pd.DataFrame) -> go.Figure:
-    """Milliseconds of a pass against its `rows`, a panel per `model`, a line per `runtime` and for
-    the least and the greatest of `context_tokens`, with a band between the quartiles, `low_seconds`
-    and `high_seconds`; the roofline, dotted, once for runtimes that share it.
-    """
+    """Milliseconds of a pass over its `rows`, per `model` and `runtime`, and the roofline."""
     check(table, "model runtime rows context_tokens", f"{SECONDS} roofline_seconds")
     table = table.replace({"model": theme.MODEL_NAMES})
     contexts = sorted({table["context_tokens"].min(), table["context_tokens"].max()})
     table = table[table["context_tokens"].isin(contexts)]
     after = table["context_tokens"].map(", context {}".format) if len(contexts) > 1 else ""
     rows = _milliseconds(table.assign(series=table["runtime"] + after, panel=table["model"]))
-    hues, styles = looks(table["runtime"]), {}
-    for row in rows.drop_duplicates("series").itertuples():
-        hue, dash = hues[row.runtime], DASHES[contexts.index(row.context_tokens)]
-        styles[row.series] = Look(hue.colour, dash, hue.symbol)
+    hues = looks(table["runtime"])
+    styles = {
+        line.series: replace(hues[line.runtime], dash=DASHES[contexts.index(line.context_tokens)])
+        for line in rows.drop_duplicates("series").itertuples()
+    }
     look = {"wide": 260, "shared_y": False, "gap": 0.07}
     chart = Chart(rows["panel"], **look, x="rows of a pass", y="milliseconds of a pass")
     add_dots(chart, rows, styles, **LINES | {"size": 8})
     roofs = rows[rows["context_tokens"] == contexts[-1]].drop(columns=["low", "high"])
     roofs = roofs.assign(y=1e3 * roofs["roofline_seconds"])
-    alike: dict[tuple[float, ...], list[str]] = {}
-    at = f", context {contexts[-1]}" if len(contexts) > 1 else ""
-    for name, own in roofs.groupby("runtime", sort=False):
-        alike.setdefault(tuple(own["y"]), []).append(name)
-    for names in alike.values():
-        called, own = f"roofline, {' and '.join(names)}{at}", roofs[roofs["runtime"] == names[0]]
-        dotted = {called: Look(hues[names[-1]].colour, "dot")}
-        add_dots(chart, own.assign(series=called), dotted, **LINES)
-    chart.count_in_powers(table["rows"])
-    chart.axis("y", rangemode="tozero")
+    heights = roofs.groupby("runtime", sort=False)["y"].agg(tuple)
+    for _, alike in heights.groupby(heights, sort=False):
+        called = f"roofline, {' and '.join(alike.index)}"
+        called += f", context {contexts[-1]}" if len(contexts) > 1 else ""
+        own = roofs[roofs["runtime"] == alike.index[0]].assign(series=called)
+        add_dots(chart, own, {called: Look(hues[alike.index[-1]].colour, "dot")}, **LINES)
+    chart.count_in_powers(table["rows"]).axis("y", rangemode="tozero")
     return chart.titled("How long a pass takes, measured, by its rows; the roofline is predicted")
 
 
 def _milliseconds(table: pd.DataFrame) -> pd.DataFrame:
     """Passes as marks, in milliseconds; low and high are their quartiles."""
-    scaled = table.assign(**{name: 1e3 * table[name] for name in SECONDS.split()})
+    scaled = table.assign(**1e3 * table[SECONDS.split()])
     return marks(scaled, "rows", "seconds", series="series", panel="panel", ends=SECONDS)
 
 
 def pass_at(measured: pd.DataFrame, line: pd.DataFrame, *, rows: int, title: str) -> go.Figure:
-    """Milliseconds of a pass against its rows: thin lines per measured context, a thick one at the
-    chosen context, a star at the pass of `rows`.
-
-    measured    of one model in one runtime, as of `latency`
-    line        at the chosen context: `rows`, `seconds`, `roofline_seconds`
+    """Milliseconds of a pass over its rows: thin lines per `measured` context, as of `latency`, of
+    one model and runtime; the `line` of the chosen context, and a star at the pass of so many
+    `rows`.
     """
     check(measured, "rows context_tokens", SECONDS)
     check(line, "rows", "seconds roofline_seconds")
-    if rows not in set(line["rows"]):
-        raise ValueError(
-            f"the line has passes of {line['rows'].min()} to {line['rows'].max()} rows, got {rows}"
-        )
     named = measured.sort_values("context_tokens", kind="stable")
     named = named.assign(series=named["context_tokens"].map("context {}".format), panel="")
     grey = {name: replace(one, colour=INK) for name, one in looks(named["series"]).items()}
     chart = Chart(high=394, x="rows of the pass", y="milliseconds of a pass")
     add_dots(chart, _milliseconds(named), grey, joined=1, size=6, bands=True)
-    chosen = marks(line, "rows", 1e3 * line["seconds"]).sort_values("rows").assign(series=CHOSEN)
-    add_dots(chart, chosen, PASS_LOOKS, joined=3, size=0)
-    roof = chosen.assign(y=1e3 * chosen["roofline_seconds"], series=ALLOWED)
-    add_dots(chart, roof, PASS_LOOKS, **LINES)
+    target = SOURCES["target"]
+    chosen = marks(line, "rows", 1e3 * line["seconds"]).assign(series="at the chosen context")
+    add_dots(chart, chosen, {"at the chosen context": Look(target)}, joined=3, size=0)
+    roof = chosen.assign(y=1e3 * chosen["roofline_seconds"], series="what the machine would allow")
+    add_dots(chart, roof, {"what the machine would allow": Look(INK, "dot")}, **LINES)
     star = chosen[chosen["rows"] == rows]
     took, one = star["y"].iloc[0], chosen["y"].iloc[0]
     words = f"{short(took)} ms, {short(took / one)} × one row"
-    add_dots(chart, star.assign(series=STAR, text=words), PASS_LOOKS, size=17)
-    side, font = "left" if rows > 4 else "right", {"size": 14, "color": SOURCES["target"]}
+    star = star.assign(series="this pass", text=words)
+    add_dots(chart, star, {"this pass": Look(target, symbol="star")}, size=17)
+    side, font = "left" if rows > 4 else "right", {"size": 14, "color": target}
     chart.figure.data[-1].update(textposition=f"top {side}", textfont=font)
-    chart.count_in_powers([1, *line["rows"]])
-    chart.axis("y", rangemode="tozero")
-    return chart.titled(title)
+    return chart.count_in_powers([1, *line["rows"]]).axis("y", rangemode="tozero").titled(title)
 
 
 def relative_performance(table: pd.DataFrame, *, title: str) -> go.Figure:
-    """Each `prompt`'s performance, `relative` to plain decoding's, per `method`, a panel per
-    `sampling` and way of finding it, `by`; prompts are sorted by that of "staged". The legend has
-    the names in `called`, if there is that column.
+    """Each `prompt`'s performance, `relative` to plain decoding's, per `method`, in the legend as
+    `called`; a panel per `sampling` and way, `by`. Prompts are sorted by that of "staged".
     """
     check(table, "sampling by prompt method", "relative")
     table = table.assign(panel=table["sampling"] + ": " + table["by"])
@@ -218,6 +179,5 @@ def relative_performance(table: pd.DataFrame, *, title: str) -> go.Figure:
     for panel, what in table.drop_duplicates(["by"])[["panel", "by"]].to_numpy():
         y = f"{what.split(',')[0]} per token: plain decoding's ÷ the method's (dotted: 1)"
         chart.axis("y", panel, title=wrap(y, 36))
-    chart.axis("x", range=[0.5 - 0.02 * most, 0.5 + 1.02 * most])
-    chart.axis("y", rangemode="tozero")
+    chart.axis("x", range=[0.5 - 0.02 * most, 0.5 + 1.02 * most]).axis("y", rangemode="tozero")
     return chart.titled(title, plain="y")

@@ -1,22 +1,29 @@
-"""Pictures on a sheet, on which one unit is one pixel: trees without their tokens, and text whose
-tokens show their source.
-"""
+"""Trees and texts as tables; pictures of them on a sheet, on which one unit is one pixel."""
 
+import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
+from jaxtyping import Float
+from torch import Tensor
 
-from specdec_lib.core.tree import Shape
+from specdec_lib.core.chance import Chance
+from specdec_lib.core.decode import Generation
+from specdec_lib.core.trace import Choice
+from specdec_lib.core.tree import Shape, TokenTree
 from specdec_lib.core.tree.shape import children_of
+from specdec_lib.core.verify import look_up
 from specdec_lib.show.figures import theme
-from specdec_lib.show.figures.marks import check
+from specdec_lib.show.figures.chart import check
 from specdec_lib.show.figures.theme import DARK, GAIN, INK, escape, looks, tint, visible
+from specdec_lib.theory import Rates
+from specdec_lib.theory.trees import path_probabilities
 
 Spot = tuple[float, float]
-Box = tuple[float, float, float, float]  # left, top, right, bottom
+Text = Callable[[int], str]  # of a token
 THIN = {"color": INK, "width": 1.3}
 SHADES = [[0, "#F4F9FC"], [1, GAIN]]
 DEEP = 0.55  # of the shades, from which on white is easier to read
@@ -27,73 +34,115 @@ COLUMNS = 92  # characters before a line is broken
 INSET = 8.0  # pixels left of the text
 
 
-def shapes(table: pd.DataFrame, *, title: str) -> go.Figure:
-    """Each `shape` of a tree, from left to right, under its name and its expected tokens per round;
-    the shade of a `node`, and the number in it, is the `probability` that its whole path is
-    accepted; as `slots` has them.
+def nodes(tree: TokenTree, *, labels: Sequence[str], path: Sequence[int] = ()) -> pd.DataFrame:
+    """A row per node: its place, token, source and score, and whether it was accepted.
+
+    labels    the text of each node's token, root first; ValueError unless there is one per node
     """
-    check(table, "shape node", "parent probability")
-    heads, names, edges, places, values, hover = [], [], [], [], [], []
+    if len(labels) != len(tree):
+        raise ValueError(f"{len(tree)} nodes, root first, need as many labels, got {len(labels)}")
+    places = {"parent": tree.parents, "depth": tree.depths}
+    places["position"] = [tree.position(node) for node in range(len(tree))]
+    guesses = {"token": labels, "source": tree.sources, "score": tree.scores}
+    accepted = [node in path for node in range(len(tree))]
+    return pd.DataFrame({"node": range(len(tree)), **places, **guesses, "accepted": accepted})
+
+
+def walk(
+    tree: TokenTree, target_logits: Float[Tensor, "nodes vocab"], chance: Chance, *, text: Text
+) -> pd.DataFrame:
+    """A row per node `look_up` comes to: the target's choice there, and which child holds it."""
+    choices: list[Choice] = []
+    look_up(tree, target_logits, chance, trace=choices.append)
+    rows = []
+    for node, token, child in choices:
+        children = tree.children(node)
+        held = "none: emitted as correction or bonus" if child is None else children.index(child)
+        probability = float(chance.sampler.probs(target_logits[node])[token])
+        row = {"at": text(tree.tokens[node]), "position": tree.position(node) + 1}
+        row |= {"target's choice": text(token), "probability": probability}
+        rows.append(row | {"guesses": len(children), "child": held})
+    return pd.DataFrame(rows)
+
+
+def slots(shapes: Mapping[str, Shape], rates: Rates) -> pd.DataFrame:
+    """A row per node of each shape, for `shapes`, with the probability of the path down to it,
+    given the rates by depth and rank. Those of a shape add up to its `theory.expected_tokens`.
+    """
+    rows = []
+    for name, shape in shapes.items():
+        chances = path_probabilities(shape, rates)
+        places = zip(shape.parents, shape.depths, shape.ranks, chances, strict=True)
+        rows += [(name, node, *place) for node, place in enumerate(places)]
+    columns = ["shape", "node", "parent", "depth", "rank", "probability"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def shapes(table: pd.DataFrame, *, title: str) -> go.Figure:
+    """Each `shape` of a tree, as of `slots`: the `probability` of the path down to each `node`."""
+    check(table, "shape node", "parent depth rank probability")
+    heads, edges, found = [], [], []
     left, top, below, right = 4.0, 4.0, 0.0, 0.0
     table = table.sort_values("node", kind="stable")
     for name, rows in table.groupby("shape", sort=False):
-        shape, own = Shape(tuple(rows["parent"].tolist())), rows["probability"].tolist()
-        wide = max(7.6 * len(f"{name}  2.00 tokens"), STEP * (shape.depth + 1))
+        wide = max(7.6 * len(f"{name}  2.00 tokens"), STEP * (rows["depth"].max() + 1))
         if heads and left + wide > PAGE:
             left, top, below = 4.0, top + below + APART, 0.0
-        heads.append((left, top + 10))
-        names.append(f"<b>{escape(name)}</b>  {sum(own):.2f} tokens")
-        x, y = left + NODE / 2, top + HEAD
-        down = zip(shape.depths, leaf_rows(shape.parents), strict=True)
-        spots = [(x + STEP * depth, y + LEAF * row) for depth, row in down]
-        edges += [[spots[parent], spots[node]] for node, parent in enumerate(shape.parents) if node]
-        hover += [
-            f"{escape(name)}: depth {depth}, rank {rank}<br>accepted with probability {value:.3g}"
-            for depth, rank, value in zip(shape.depths, shape.ranks, own, strict=True)
-        ]
-        places, values = places + spots, values + own
-        below = max(below, HEAD + LEAF * max(1, shape.leaves))
+        text = f"<b>{escape(name)}</b>  {rows['probability'].sum():.2f} tokens"
+        heads.append({"x": left, "y": top + 10, "text": text})
+        lines = np.array(leaf_rows(rows["parent"].tolist()))
+        own = rows.assign(x=left + NODE / 2 + STEP * rows["depth"], y=top + HEAD + LEAF * lines)
+        spots = [*zip(own["x"], own["y"], strict=True)]
+        edges += [[spots[row.parent], spots[row.node]] for row in own.itertuples() if row.node]
+        found.append(own)
+        below = max(below, HEAD + LEAF * (lines.max() + 1))
         left, right = left + wide + APART, max(right, left + wide)
-    words = words_trace(heads, names, size=14, code=False).update(textposition="middle right")
-    traces = [path_trace(edges, THIN), _nodes(places, values, hover), words]
+    words = words_trace(pd.DataFrame(heads), 14).update(textposition="middle right")
+    traces = [path_trace(edges, THIN), _nodes(pd.concat(found)), words]
     return sheet(traces, (right + 4, top + below + 4), title)
 
 
-def _nodes(places: list[Spot], values: list[float], hover: list[str]) -> go.Scatter:
-    shades = [value**0.5 for value in values]  # small ones differ too
+def _nodes(table: pd.DataFrame) -> go.Scatter:
+    shades = (table["probability"] ** 0.5).tolist()  # small ones differ too
     marker = {"size": NODE, "color": shades, "colorscale": SHADES, "cmin": 0, "cmax": 1}
     marker |= {"line": {"color": GAIN, "width": 1.2}, "opacity": 1}
-    numbers = [
-        "1" if value > 0.995 else f"{value:.2f}".removeprefix("0") if value >= 0.005 else "0"
-        for value in values
-    ]
-    trace = words_trace(places, numbers, size=10.5, hover=hover, code=False)
+    numbers = table["probability"].map("{:.2f}".format).str.removeprefix("0")
+    hover = "{shape}: depth {depth}, rank {rank}<br>accepted with probability {probability:.3g}"
+    named = table.assign(shape=table["shape"].map(escape)).to_dict("records")
+    said = [hover.format_map(row) for row in named]
+    table = table.assign(text=numbers.replace({".00": "0", "1.00": "1"}), hover=said)
     ink = ["#FFFFFF" if shade > DEEP else DARK for shade in shades]
-    return trace.update(mode="markers+text", marker=marker, textfont={"color": ink})
+    look = {"mode": "markers+text", "marker": marker, "textfont": {"color": ink}}
+    return words_trace(table, 10.5).update(look)
+
+
+def emitted_tokens(generation: Generation, *, text: Text) -> pd.DataFrame:
+    """A row per generated token: its text, who guessed it, and in which round."""
+    rows = [
+        (text(token), source, number)
+        for number, played in enumerate(generation.rounds)
+        for token, source in zip(played.emitted, played.sources, strict=True)
+    ]
+    return pd.DataFrame(rows, columns=["token", "source", "round"])
 
 
 def origins(table: pd.DataFrame, *, title: str = "") -> go.Figure:
-    """The emitted text, a `token` after the other, in boxes coloured by the `source` of each; a bar
-    marks where a `round` starts, the legend says each source's share. Without a title, it is how
-    many tokens a round has.
-    """
+    """The emitted text, each `token` in its `source`'s colour, and where a `round` starts."""
     check(table, "", "token source round")
     pieces, traces = _lay_out(table), []
     for source, look in looks(table["source"]).items():
         count = int((table["source"] == source).sum())
-        own = pieces.loc[pieces["source"] == source, ["left", "top", "right", "bottom"]]
         share = f"{escape(source)} {count / len(table):.0%} ({count})"
-        traces.append(boxes_trace(own.itertuples(index=False), look.colour, name=share))
+        traces.append(boxes_trace(pieces[pieces["source"] == source], look.colour, name=share))
     first = pieces[pieces["round"] != pieces["round"].shift()]
     bars = zip(first["left"] - 0.6, first["top"] - 3, first["bottom"] + 3, strict=True)
     starts = [[(left, top), (left, bottom)] for left, top, bottom in bars]
     traces.append(path_trace(starts, {"color": INK, "width": 2.2}, name="start of a round"))
-    hover = [
+    pieces["hover"] = [
         f"{escape(visible(str(one.token)))}<br>{escape(one.source)}, round {one.round}"
         for one in pieces.itertuples()
     ]
-    texts = [escape(text.strip()) for text in pieces["text"]]
-    traces.append(words_trace([*zip(pieces["x"], pieces["y"], strict=True)], texts, hover=hover))
+    traces.append(words_trace(pieces.assign(text=pieces["text"].str.strip().map(escape))))
     width, height = max(640.0, pieces["right"].max() + INSET), pieces["bottom"].max() + 7
     count = table["round"].nunique()
     counts = f"{len(table)} tokens in {count} rounds: {len(table) / count:.2f} per round"
@@ -101,9 +150,7 @@ def origins(table: pd.DataFrame, *, title: str = "") -> go.Figure:
 
 
 def _lay_out(table: pd.DataFrame) -> pd.DataFrame:
-    """The tokens in pieces of one line each: text, box and middle of the letters, in pixels. A
-    newline is shown, then breaks the line.
-    """
+    """The tokens in pieces of one line each, with box and middle. A newline is shown."""
     pieces: list[dict[str, object]] = []
     line = column = 0
     for row in table[["token", "source", "round"]].to_dict("records"):
@@ -135,13 +182,13 @@ def sheet(traces: Sequence[go.Scatter], size: Spot, title: str) -> go.Figure:
     return figure.update_layout(template=theme.SCREEN, title={"text": escape(title)})
 
 
-def boxes_trace(boxes: Iterable[Box], colour: str, *, name: str = "") -> go.Scatter:
-    """Boxes as one trace, filled with the colour's tint if it has a name."""
+def boxes_trace(boxes: pd.DataFrame, colour: str, *, name: str = "") -> go.Scatter:
+    """Boxes, `left` to `right` and `top` to `bottom`, as one trace; with a name they are filled."""
     fill = {"fill": "toself", "fillcolor": tint(colour)} if name else {}
     line = {"color": colour, "width": 1.3 if name else 3.2}
     corners = [
         [(left, top), (right, top), (right, bottom), (left, bottom), (left, top)]
-        for left, top, right, bottom in boxes
+        for left, top, right, bottom in boxes[["left", "top", "right", "bottom"]].to_numpy()
     ]
     return path_trace(corners, line, name=name).update(fill)
 
@@ -156,32 +203,23 @@ def path_trace(
     return go.Scatter(x=xs, y=ys, name=name, showlegend=bool(name), **look)
 
 
-def words_trace(
-    places: Sequence[Spot],
-    texts: Sequence[str],
-    *,
-    size: float = 13,
-    hover: Sequence[str] = (),
-    code: bool = True,
-) -> go.Scatter:
-    """Texts with their middles at these places: code is dark, in letters of equal width."""
-    font = {"size": size} | ({"family": theme.MONOSPACE, "color": DARK} if code else {})
-    said = {"hovertext": list(hover), "hoverinfo": "text" if hover else "skip"}
-    place = {"x": [x for x, _ in places], "y": [y for _, y in places], "showlegend": False}
-    return go.Scatter(mode="text", text=list(texts), textfont=font, **place, **said)
+def words_trace(rows: pd.DataFrame, size: float = 0) -> go.Scatter:
+    """Each `text`, its middle at `x` and `y`: of a size, or else tokens, dark and monospaced."""
+    font = {"size": size} if size else {"size": 13, "family": theme.MONOSPACE, "color": DARK}
+    hover = list(rows.get("hover", []))
+    said = {"hovertext": hover, "hoverinfo": "text" if hover else "skip", "showlegend": False}
+    place = {name: list(rows[name]) for name in ("x", "y", "text")}
+    return go.Scatter(mode="text", **place, textfont=font, **said)
 
 
 def leaf_rows(parents: Sequence[int]) -> list[float]:
-    """A row per node: leaves one below the other, siblings in the order of their numbers, a parent
-    midway between its first child and its last.
-    """
-    children, rows, leaves, stack = children_of(parents), [0.0] * len(parents), 0, [0]
-    while stack:
-        if below := children[node := stack.pop()]:
-            stack.extend(reversed(below))
-        else:
-            rows[node], leaves = float(leaves), leaves + 1
-    for node in reversed(range(len(parents))):
-        if below := children[node]:
-            rows[node] = (rows[below[0]] + rows[below[-1]]) / 2
+    """A row per node: leaves below each other, a parent midway between first and last child."""
+    children, rows, leaves = children_of(parents), [0.0] * len(parents), itertools.count()
+
+    def place(node: int) -> float:
+        below = [place(child) for child in children[node]]
+        rows[node] = (below[0] + below[-1]) / 2 if below else float(next(leaves))
+        return rows[node]
+
+    place(0)
     return rows

@@ -18,8 +18,7 @@ import psutil
 from jaxtyping import UInt8
 from plotly.offline import get_plotlyjs
 
-from specdec_lib.core.files import figures_folder as folder
-from specdec_lib.core.files import write_together, write_whole
+from specdec_lib.core.files import figures_folder, write_together, write_whole
 from specdec_lib.show.figures.theme import PAPER
 
 NAME = re.compile(r"\d{2}(_[a-z0-9]+)+")
@@ -38,17 +37,16 @@ if (!window.Plotly) document.body.prepend(
 
 
 def save(figure: go.Figure, name: str, table: pd.DataFrame) -> Path:
-    """Write NAME.html, NAME.png and NAME.csv into `folder()`; the path of the page comes back.
+    """Write NAME.html, NAME.png and NAME.csv into `figures_folder()`; the page's path comes back.
 
     name     two digits (the notebook's) and words, joined by "_"; ValueError for another
     table    what the figure shows; real numbers are kept to six significant digits
 
-    The page needs plotly.min.js beside it, which is written too. Where no image exporter works, a
-    warning says so.
+    Where no image exporter works, a warning says so.
     """
     if not NAME.fullmatch(name):
         raise ValueError(f'a figure is called like "00_mask", by small letters, got {name!r}')
-    place = folder()
+    place = figures_folder()
     place.mkdir(parents=True, exist_ok=True)
     write_script(place)
     rows = table.to_csv(index=False, float_format="%.6g", lineterminator="\n")
@@ -62,9 +60,7 @@ def save(figure: go.Figure, name: str, table: pd.DataFrame) -> Path:
 
 
 def still(figure: go.Figure) -> dict[str, str]:
-    """The figure as an image for a notebook's output, by MIME type; empty where no image exporter
-    works.
-    """
+    """The figure as an image for a notebook's output, by MIME type; empty without an exporter."""
     if not _exporter_works():
         return {}
     return {"image/png": base64.b64encode(smaller(_image(figure, scale=1))).decode()}
@@ -90,7 +86,8 @@ def _image(figure: go.Figure, scale: int = 2) -> bytes:
     """The figure as a PNG on white paper, so many times as fine as a screen.
 
     Now and then the exporter hangs as it starts (github.com/plotly/Kaleido/issues/134): after
-    `PATIENCE` seconds it is killed and a new one tried, `TRIES` in all; then ValueError.
+    `PATIENCE` seconds it is killed and a new one tried, `TRIES` in all; then ValueError. It is told
+    not to fetch the script of formulas, of which no figure has one: there may be no network.
     """
     paper = go.Figure(figure).update_layout(template=PAPER)
     for _ in range(TRIES):
@@ -99,9 +96,10 @@ def _image(figure: go.Figure, scale: int = 2) -> bytes:
         watch.daemon = True
         watch.start()
         try:
-            with warnings.catch_warnings():
-                # plotly's and the exporter's own, about the exporter's age
-                warnings.simplefilter("ignore", DeprecationWarning)
+            # plotly's and the exporter's own, about the exporter's age
+            with warnings.catch_warnings(action="ignore", category=DeprecationWarning):
+                if plotly.io.kaleido.scope.mathjax is not None:  # each change ends the exporter
+                    plotly.io.kaleido.scope.mathjax = None
                 return paper.to_image(format="png", scale=scale)
         except (OSError, ValueError):
             if not hung.is_set():
@@ -123,27 +121,15 @@ def _kill_exporter(hung: threading.Event) -> None:
 
 @functools.cache
 def _exporter_works() -> bool:
-    """Whether an empty figure can be exported, tried once, and from then on without a network:
-    Plotly has the exporter fetch the script of formulas, of which no figure has one.
-    """
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)
-            if plotly.io.kaleido.scope.mathjax is not None:  # each change ends the exporter
-                plotly.io.kaleido.scope.mathjax = None
-        _image(go.Figure())
-    except (AttributeError, ImportError, OSError, RuntimeError, ValueError):
-        return False
-    return True
+    """Whether an empty figure can be exported, tried once."""
+    with contextlib.suppress(AttributeError, ImportError, OSError, RuntimeError, ValueError):
+        return bool(_image(go.Figure()))
+    return False
 
 
 def smaller(png: bytes) -> bytes:
-    """The exporter's picture with at most 256 colours: a quarter of the bytes; or as it is where
-    its rows are stored in another way.
-    """
-    try:
-        pixels = _pixels(png)
-    except ValueError:
+    """The exporter's picture with at most 256 colours, a quarter of the bytes, or as it is."""
+    if (pixels := _pixels(png)) is None:
         return png
     height, width, _ = pixels.shape
     for step in STEPS:
@@ -153,25 +139,25 @@ def smaller(png: bytes) -> bytes:
             break
     palette = np.stack([codes >> 16, (codes >> 8) & 255, codes & 255], axis=1) * step
     lines = np.pad(places.reshape(height, width), ((0, 0), (1, 0))).astype(np.uint8)
-    parts = {
-        b"IHDR": struct.pack(">IIBBBBB", width, height, 8, PALETTE, 0, 0, 0),
-        b"PLTE": palette.astype(np.uint8).tobytes(),
-        b"IDAT": zlib.compress(lines.tobytes(), 9),
-        b"IEND": b"",
-    }
-    return SIGNATURE + b"".join(
-        struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
-        for kind, body in parts.items()
+    parts = (
+        b"IHDR" + struct.pack(">IIBBBBB", width, height, 8, PALETTE, 0, 0, 0),
+        b"PLTE" + palette.astype(np.uint8).tobytes(),
+        b"IDAT" + zlib.compress(lines.tobytes(), 9),
+        b"IEND",
     )
+    found = SIGNATURE
+    for part in parts:
+        found += struct.pack(">I", len(part) - 4) + part + struct.pack(">I", zlib.crc32(part))
+    return found
 
 
-def _pixels(png: bytes) -> UInt8[np.ndarray, "height width 3"]:
+def _pixels(png: bytes) -> UInt8[np.ndarray, "height width 3"] | None:
     """Red, green and blue of the exporter's RGBA, whose rows are plain (filter 0) or differences to
-    the left (1) or above (2); ValueError for others.
+    the left (1) or above (2); None for others.
     """
     place, data = len(SIGNATURE), b""
     while place < len(png):
-        (length,), kind = struct.unpack(">I", png[place : place + 4]), png[place + 4 : place + 8]
+        length, kind = struct.unpack(">I4s", png[place : place + 8])
         data += png[place + 8 : place + 8 + length] if kind == b"IDAT" else b""
         place += 12 + length
     width, height = struct.unpack(">II", png[16:24])
@@ -179,7 +165,7 @@ def _pixels(png: bytes) -> UInt8[np.ndarray, "height width 3"]:
     found = lines[:, 1:].reshape(height, width, 4).copy()
     for row, kind in enumerate(lines[:, 0]):
         if kind > 2:
-            raise ValueError(f"rows of a picture have filters up to 2, got {kind}")
+            return None
         if kind == 1:
             found[row] = np.cumsum(found[row], axis=0, dtype=np.uint8)
         elif kind == 2 and row:

@@ -6,10 +6,12 @@ methods have their own.
 """
 
 import html
+import math
 import re
 import textwrap
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import cycle
 
 import plotly.graph_objects as go
 from plotly.colors import hex_to_rgb
@@ -19,29 +21,17 @@ DARK = "#1a1a1a"  # text on a tint
 MONOSPACE = "DejaVu Sans Mono, Menlo, Consolas, Liberation Mono, monospace"
 PROPORTIONAL = "Open Sans, Helvetica Neue, Helvetica, Arial, sans-serif"
 
-SOURCES = {
-    "target": "#D55E00",
-    "draft": "#0072B2",
-    "middle": "#56B4E9",
-    "n-gram": "#009E73",
-    "prompt": "#E69F00",
-    "generation": "#F0E442",
-    "bigram": "#CC79A7",
-    "context": "#999999",
-}
+SOURCES = {"target": "#D55E00", "draft": "#0072B2", "middle": "#56B4E9", "n-gram": "#009E73"}
+SOURCES |= {"prompt": "#E69F00", "generation": "#F0E442", "bigram": "#CC79A7", "context": "#999999"}
 LOSS, GAIN = SOURCES["target"], SOURCES["draft"]  # slower and faster than plain decoding
-MEANINGS = SOURCES | {"Max-Gram": SOURCES["n-gram"], "ours": SOURCES["draft"], "paper": INK}
-MEANINGS |= {"chat": "#AA4499", "code": "#6677CC", "summary": "#999933", "math": "#CC6677"}
-METHODS = {  # of a setting, by the words before its numbers: "tree of 8"
-    "chain": "#8A6D3B",
-    "tree": "#2F8F8F",
-    "staged": "#6A4FB3",
-    "staged tree": "#6A4FB3",
-    "cascade": "#B8325C",
-}
-METHODS |= {"speculative, tuned": METHODS["chain"], "staged, copies (tuned)": "#9B7BD4"}
 MODEL_NAMES = {"draft": "one-layer draft"}  # of a model, where "draft" might be read as a role
-MEANINGS |= {called: SOURCES[name] for name, called in MODEL_NAMES.items()}
+MEANINGS = SOURCES | {called: SOURCES[name] for name, called in MODEL_NAMES.items()}
+MEANINGS |= {"Max-Gram": SOURCES["n-gram"], "ours": SOURCES["draft"], "paper": INK}
+MEANINGS |= {"chat": "#AA4499", "code": "#6677CC", "summary": "#999933", "math": "#CC6677"}
+# of a setting, by the words before its numbers: "tree of 8"
+METHODS = {"chain": "#8A6D3B", "tree": "#2F8F8F", "staged": "#6A4FB3", "cascade": "#B8325C"}
+METHODS |= {"staged tree": METHODS["staged"], "speculative, tuned": METHODS["chain"]}
+METHODS["staged, copies (tuned)"] = "#9B7BD4"
 STRANGERS = (
     *(SOURCES[name] for name in ("draft", "target", "n-gram", "bigram", "prompt", "middle")),
     *("#7A5C2E", "#5B4B8A", "#3F6B6B", "#8C4A5A"),
@@ -62,8 +52,11 @@ class Look:
     hatch: str = ""
     full: bool = False  # whether a bar has the colour itself and not its tint
 
-    def line(self, width: float) -> dict[str, object]:
-        return {"color": self.colour, "dash": self.dash, "width": width}
+    def found(self, way: str) -> "Look":
+        """Of numbers that were found in a way: hollow, or hatched, if that is "predicted"."""
+        hollow = self.symbol.removesuffix("-open") + "-open"
+        predicted = replace(self, hatch="/", symbol=hollow, full=False)
+        return predicted if way == "predicted" else replace(self, hatch="")
 
     def marker(self, size: float) -> dict[str, object]:
         """A dot of `size` pixels with a white rim; an open symbol has a rim of its colour."""
@@ -77,29 +70,27 @@ class Look:
         return {"color": fill, "line": {"color": self.colour, "width": 1.3}, "pattern": hatch}
 
 
+OPEN = ("diamond-open", "square-open", "circle-open", "triangle-up-open")
 PAPERS = tuple(
-    Look(INK, symbol=symbol, hatch="/")
-    for symbol in ("diamond-open", "square-open", "circle-open", "triangle-up-open")
-)  # the paper's numbers, a shape per data set of it
+    Look(INK, symbol=symbol, hatch="/") for symbol in OPEN
+)  # one per data set of a paper
 
 
 def looks(names: Iterable[object]) -> dict[str, Look]:
     """A look per name: words with a meaning keep their colour, others share what is left."""
-    words = list(dict.fromkeys(map(str, names)))
-    methods = {word: re.split(r" (?=of \d|\d)", word, maxsplit=1)[0] for word in words}
-    known = {word: MEANINGS.get(word) or METHODS.get(methods[word]) for word in words}
-    known = {word: colour for word, colour in known.items() if colour}
-    free = [colour for colour in STRANGERS if colour not in known.values()]
-    strangers = [word for word in words if word not in known]
-    return {
-        word: Look(
-            known.get(word) or free[strangers.index(word) % len(free)],
-            DASHES[number % len(DASHES)],
-            SYMBOLS[number % len(SYMBOLS)],
-            HATCHES[number % len(HATCHES)],
-        )
-        for number, word in enumerate(words)
-    }
+    words, known = names_of(names), {}
+    for word in words:
+        method = re.split(r" (?=of \d|\d)", word, maxsplit=1)[0]
+        if colour := MEANINGS.get(word) or METHODS.get(method):
+            known[word] = colour
+    free = cycle(colour for colour in STRANGERS if colour not in known.values())
+    ways = zip(words, cycle(DASHES), cycle(SYMBOLS), cycle(HATCHES), strict=False)
+    return {word: Look(known.get(word) or next(free), *others) for word, *others in ways}
+
+
+def names_of(column: Iterable[object]) -> list[str]:
+    """The values as text, each once, in order of first appearance."""
+    return list(dict.fromkeys(map(str, column)))
 
 
 def tint(colour: str) -> str:
@@ -107,33 +98,25 @@ def tint(colour: str) -> str:
     return "#" + "".join(f"{round(255 - 0.32 * (255 - part)):02X}" for part in hex_to_rgb(colour))
 
 
-def faint(colour: str) -> str:
-    """The colour as a veil: bands in it may overlap, on a light page and on a dark one."""
-    return f"rgba({','.join(map(str, hex_to_rgb(colour)))},0.18)"
-
-
 def short(value: float, *, signed: bool = False) -> str:
     """A number in about three digits, as it stands beside a dot; NaN becomes the empty text."""
-    number = float(value)
-    if number != number:
+    if math.isnan(value):
         return ""
-    size, sign = abs(number), "+" if signed else ""
-    digits = ".0f" if size >= 100 else ".1f" if size >= 10 or signed else ".2f"
-    if 0 < size < 0.1 and not signed:
-        digits = ".2g"
-    return f"{number:{sign},{digits}}".replace("-", "−")
+    size = abs(value)
+    digits = ".2g" if 0 < size < 0.1 else ".2f"
+    digits = ".0f" if size >= 100 else ".1f" if size >= 10 or signed else digits
+    return f"{value:{'+' * signed},{digits}}".replace("-", "−")
 
 
-def with_prefix(value: float, unit: str) -> str:
+def with_prefix(value: float, unit: str = "") -> str:
     """A quantity in three digits with an SI prefix: "3.35 TB/s"."""
     factor = next((factor for factor in PREFIXES if value >= factor), 1)
-    return f"{value / factor:.3g} {PREFIXES.get(factor, '')}{unit}"
+    return f"{value / factor:.3g} {PREFIXES.get(factor, '')}{unit}".strip()
 
 
 def wrap(text: object, longest: int) -> str:
     """Text that plotly shows as it stands, broken at spaces into lines of `longest` characters."""
-    lines = textwrap.wrap(str(text), longest, break_long_words=False)
-    return "<br>".join(map(escape, lines)) or escape(text)
+    return "<br>".join(map(escape, textwrap.wrap(str(text), longest, break_long_words=False)))
 
 
 def escape(text: object) -> str:
