@@ -4,27 +4,22 @@ import base64
 import contextlib
 import functools
 import re
-import struct
 import threading
 import warnings
-import zlib
+from io import BytesIO
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 import plotly.io
 import psutil
-from jaxtyping import UInt8
+from PIL import Image
 from plotly.offline import get_plotlyjs
 
 from specdec_lib.core.files import figures_folder, write_together, write_whole
 from specdec_lib.show.figures.theme import PAPER
 
 NAME = re.compile(r"\d{2}(_[a-z0-9]+)+")
-SIGNATURE = b"\x89PNG\r\n\x1a\n"
-STEPS = (17, 36, 51)  # between two levels of a colour: the finest with at most 256 colours wins
-PALETTE = 3  # the kind of a picture whose colours are numbered
 PATIENCE, TRIES = 30, 7  # seconds for one image; exporters that are tried
 BACK = """<nav style="font:14px system-ui,sans-serif;margin:1em 0;color:#7A7A7A">
 <a href="index.html#{name}" style="color:inherit">all figures</a></nav>
@@ -60,10 +55,15 @@ def save(figure: go.Figure, name: str, table: pd.DataFrame) -> Path:
 
 
 def still(figure: go.Figure) -> dict[str, str]:
-    """The figure as an image for a notebook's output, by MIME type; empty without an exporter."""
+    """The figure as an image for a notebook's output, by MIME type, in 256 colours, which take a
+    quarter of the bytes; empty without an exporter.
+    """
     if not _exporter_works():
         return {}
-    return {"image/png": base64.b64encode(smaller(_image(figure, scale=1))).decode()}
+    exported, written = Image.open(BytesIO(_image(figure, scale=1))).convert("RGB"), BytesIO()
+    nearest = {"method": Image.Quantize.FASTOCTREE, "dither": Image.Dither.NONE}
+    exported.quantize(256, **nearest).save(written, "PNG", optimize=True)
+    return {"image/png": base64.b64encode(written.getvalue()).decode()}
 
 
 def write_script(place: Path) -> None:
@@ -125,49 +125,3 @@ def _exporter_works() -> bool:
     with contextlib.suppress(AttributeError, ImportError, OSError, RuntimeError, ValueError):
         return bool(_image(go.Figure()))
     return False
-
-
-def smaller(png: bytes) -> bytes:
-    """The exporter's picture with at most 256 colours, a quarter of the bytes, or as it is."""
-    if (pixels := _pixels(png)) is None:
-        return png
-    height, width, _ = pixels.shape
-    for step in STEPS:
-        levels = (pixels.astype(np.uint32) + step // 2) // step
-        codes, places = np.unique(levels @ np.array([1 << 16, 1 << 8, 1]), return_inverse=True)
-        if len(codes) <= 256:
-            break
-    palette = np.stack([codes >> 16, (codes >> 8) & 255, codes & 255], axis=1) * step
-    lines = np.pad(places.reshape(height, width), ((0, 0), (1, 0))).astype(np.uint8)
-    parts = (
-        b"IHDR" + struct.pack(">IIBBBBB", width, height, 8, PALETTE, 0, 0, 0),
-        b"PLTE" + palette.astype(np.uint8).tobytes(),
-        b"IDAT" + zlib.compress(lines.tobytes(), 9),
-        b"IEND",
-    )
-    found = SIGNATURE
-    for part in parts:
-        found += struct.pack(">I", len(part) - 4) + part + struct.pack(">I", zlib.crc32(part))
-    return found
-
-
-def _pixels(png: bytes) -> UInt8[np.ndarray, "height width 3"] | None:
-    """Red, green and blue of the exporter's RGBA, whose rows are plain (filter 0) or differences to
-    the left (1) or above (2); None for others.
-    """
-    place, data = len(SIGNATURE), b""
-    while place < len(png):
-        length, kind = struct.unpack(">I4s", png[place : place + 8])
-        data += png[place + 8 : place + 8 + length] if kind == b"IDAT" else b""
-        place += 12 + length
-    width, height = struct.unpack(">II", png[16:24])
-    lines = np.frombuffer(zlib.decompress(data), np.uint8).reshape(height, 1 + 4 * width)
-    found = lines[:, 1:].reshape(height, width, 4).copy()
-    for row, kind in enumerate(lines[:, 0]):
-        if kind > 2:
-            return None
-        if kind == 1:
-            found[row] = np.cumsum(found[row], axis=0, dtype=np.uint8)
-        elif kind == 2 and row:
-            found[row] += found[row - 1]
-    return found[:, :, :3]
