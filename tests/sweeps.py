@@ -1,4 +1,4 @@
-"""A small sweep for tests of what is kept and of workers."""
+"""A small sweep for tests of what is kept."""
 
 import pandas as pd
 

@@ -68,10 +68,20 @@ def test_a_row_holds_the_sums_over_the_rounds_of_its_generation(ladder, prompts)
     assert greedy["none"] == greedy["chain"]
 
 
-@pytest.mark.parametrize("settings", [[], [Setting("a", NoDraft()), Setting("a", NoDraft())]])
-def test_a_grid_that_makes_no_sense_is_refused(settings, ladder, prompts):
-    with pytest.raises(ValueError, match="settings with different names"):
-        sweep(settings, prompts[:1], ladder)
+PLAIN = Setting("a", NoDraft())
+
+
+@pytest.mark.parametrize(
+    "settings, count, complaint",
+    [
+        ([], 1, r"settings with different names, .* got \[\]"),
+        ([PLAIN, PLAIN], 1, r"settings with different names, .* got \['a', 'a'\]"),
+        ([PLAIN], 0, "a sweep needs prompts, got none"),
+    ],
+)
+def test_a_grid_that_makes_no_sense_is_refused(settings, count, complaint, ladder, prompts):
+    with pytest.raises(ValueError, match=complaint):
+        sweep(settings, prompts[:count], ladder)
 
 
 EIGHT = (*range(8),)

@@ -46,12 +46,11 @@ def short_digest(content: str | bytes | memoryview) -> str:
 @functools.cache
 def library() -> str:
     """A digest of every Python file of the library that rows may follow from."""
-    paths = sorted(path.relative_to(LIBRARY) for path in LIBRARY.rglob("*.py"))
-    texts = [
-        [path.as_posix(), (LIBRARY / path).read_text(encoding="utf-8")]
-        for path in paths
-        if path.parts[0] not in ABOVE
-    ]
+    texts = {
+        path.relative_to(LIBRARY).as_posix(): path.read_text(encoding="utf-8")
+        for path in sorted(LIBRARY.rglob("*.py"))
+        if path.relative_to(LIBRARY).parts[0] not in ABOVE
+    }
     return short_digest(json.dumps(texts))
 
 
@@ -103,7 +102,7 @@ def _composed(thing: object, seen: dict[int, object]) -> object:
 def _array(array: np.ndarray | torch.Tensor) -> list:
     kind, shape = str(array.dtype), list(array.shape)
     if isinstance(array, torch.Tensor):  # NumPy lacks bfloat16
-        array = array.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy()
+        array = array.detach().cpu().reshape(-1).view(torch.uint8).numpy()
     content = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
     return ["array", kind, shape, short_digest(content.data)]
 
@@ -120,5 +119,5 @@ def _named(thing: type | Callable) -> list[str]:
     try:
         return [name, inspect.getsource(inspect.unwrap(thing))]
     except (OSError, TypeError) as error:
-        lost = "rows made with it cannot be kept or shared"
+        lost = "rows made with it cannot be kept"
         raise ValueError(f"the source of {name} cannot be read ({error}), {lost}") from error
