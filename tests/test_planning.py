@@ -9,17 +9,20 @@ from specdec_lib.core.decode import decode
 from specdec_lib.drafts.earlier import EarlierAnswers
 from specdec_lib.drafts.planned import SITUATIONS
 from specdec_lib.measure import regret
+from specdec_lib.measure.own_text import whole
 from specdec_lib.measure.planning import (
     PLANNED,
     Prices,
     follow_policy,
     forecasts,
     plan_settings,
+    settings,
     timed_passes,
+    try_settings,
+    written_texts,
 )
 from specdec_lib.measure.race.contenders import AUTOREGRESSIVE
 from specdec_lib.measure.race.families import OURS
-from specdec_lib.measure.trials import settings, try_settings, whole, written_texts
 from specdec_lib.theory import Overhead, PassTable
 from specdec_lib.workload import Ladder, load_prompts
 

@@ -3,8 +3,11 @@
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import add
 from typing import ClassVar
 
+import pandas as pd
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -112,3 +115,8 @@ def work_of(rounds: Sequence[Round], target: str) -> Work:
     tokens = sum(len(played.emitted) for played in rounds)
     guesses = sum(played.proposed for played in rounds)
     return Work(float(tokens), float(len(rounds)), float(guesses), dict(passes), target)
+
+
+def whole(trials: pd.DataFrame) -> Work:
+    """The work of all rows together."""
+    return reduce(add, trials.work)

@@ -23,13 +23,34 @@ from specdec_lib.workload import DOMAINS, WHOLE, Ladder, Prompt, load_ladder, lo
 
 TEXTS = DATA / "measured" / "texts"
 SAMPLERS = (Sampler(0), Sampler(1.0), Sampler(1.0, top_k=50))  # of the stored texts
-SEQUENCES = 64
+SEQUENCES = 64  # that are written at a time
 
 
-def text_file(sampler: Sampler, folder: Path = TEXTS) -> Path:
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command; a sampler's file that is there is not written again."""
+    places = [text_file(one) for one in SAMPLERS]
+    parser = Parser("measure texts", __doc__.partition(": ")[2], writes=places)
+    parser.add_common("--max-new-tokens", 256)
+    limit = {"max_new_tokens": parser.parse_args(arguments).max_new_tokens}
+    missing = [sampler for sampler in SAMPLERS if not text_file(sampler).is_file()]
+    if not missing:
+        print(f"all texts are in {places[0].parent}; delete a file to write it anew")
+        return
+    torch.set_num_threads(1)
+    ladder = load_ladder(device="cpu")
+    for sampler in missing:
+        write_texts(ladder, every_domain(WHOLE), sampler, **limit).save(text_file(sampler))
+
+
+def text_file(sampler: Sampler) -> Path:
     """Where the texts under a sampler are stored."""
     top = "" if sampler.top_k is None else f"-top-{sampler.top_k}"
-    return folder / f"temperature-{sampler.temperature:g}{top}.safetensors"
+    return TEXTS / f"temperature-{sampler.temperature:g}{top}.safetensors"
+
+
+def every_domain(split: str, limit: int | None = None) -> list[Prompt]:
+    """The first so many prompts of every embedded domain."""
+    return [one for domain in DOMAINS for one in load_prompts(domain, split, limit)]
 
 
 @dataclass(frozen=True)
@@ -47,23 +68,6 @@ class Texts:
     max_new_tokens: int
     prompts: Mapping[str, str]
     tokens: Mapping[str, tuple[int, ...]]
-
-    @classmethod
-    def written(
-        cls,
-        ladder: Ladder,
-        prompts: Sequence[Prompt],
-        sampler: Sampler,
-        *,
-        seed: int = 0,
-        max_new_tokens: int = 256,
-    ) -> "Texts":
-        """The texts, written now by `write_texts`: minutes for some hundred prompts."""
-        limits = {"seed": seed, "max_new_tokens": max_new_tokens}
-        found, digests = write_texts(ladder, prompts, sampler, **limits), _digests(prompts)
-        tokens = {prompt.name: text for prompt, text in zip(prompts, found, strict=True)}
-        name = ladder.card.get("target", "")
-        return cls(name, sampler, **limits, prompts=digests, tokens=tokens)
 
     @classmethod
     def load(cls, path: Path) -> "Texts":
@@ -97,7 +101,7 @@ class Texts:
 
     def holds(self, prompt: Prompt) -> bool:
         """Whether there is a text of this prompt."""
-        return _digests([prompt]).items() <= self.prompts.items()
+        return self.prompts.get(prompt.name) == _digest(prompt)
 
     def of(self, prompt: Prompt) -> tuple[int, ...]:
         """The text after a prompt; raises ValueError if there is none of this name and content."""
@@ -105,6 +109,10 @@ class Texts:
             return self.tokens[prompt.name]
         lacking = f"there is no text of the prompt {prompt.name!r} among these {len(self.tokens)}"
         raise ValueError(f"{lacking}; `specdec measure texts` writes them anew")
+
+
+def _digest(prompt: Prompt) -> str:
+    return hashlib.sha256(prompt.text.encode()).hexdigest()
 
 
 def known_texts(
@@ -116,37 +124,22 @@ def known_texts(
 ) -> tuple[Texts, ...]:
     """The stored texts of those samplers that have this seed, all these prompts and the length."""
     found = [Texts.load(text_file(one)) for one in samplers if text_file(one).is_file()]
-    same = (one for one in found if one.sampler in samplers and one.seed == seed)
-    long = (one for one in same if max_new_tokens <= one.max_new_tokens)
-    return tuple(one for one in long if all(map(one.holds, prompts)))
-
-
-def check_texts(texts: Sequence[Texts], seed: int, max_new_tokens: int) -> None:
-    """Raises ValueError unless all texts were written with this seed and are long enough."""
-    for one in texts:
-        if one.seed != seed or one.max_new_tokens < max_new_tokens:
-            these = f"texts of seed {one.seed} and up to {one.max_new_tokens} tokens"
-            asked = f"seed {seed} and {max_new_tokens} tokens"
-            raise ValueError(f"{these} cannot be replayed with {asked}")
-
-
-def every_domain(split: str, limit: int | None = None) -> list[Prompt]:
-    """The first so many prompts of every embedded domain."""
-    return [one for domain in DOMAINS for one in load_prompts(domain, split, limit)]
-
-
-def _digests(prompts: Sequence[Prompt]) -> dict[str, str]:
-    return {one.name: hashlib.sha256(one.text.encode()).hexdigest() for one in prompts}
+    return tuple(
+        one
+        for one in found
+        if (one.sampler in samplers and one.seed == seed)
+        and (one.max_new_tokens >= max_new_tokens and all(map(one.holds, prompts)))
+    )
 
 
 @dataclass
-class _Text:
+class _Writing:
     """A text that is being written: the prompt's tokens, then the target's; `fed` of them read."""
 
-    number: int
+    prompt: Prompt
     tokens: list[int]
+    begin: int
     chance: Chance
-    end: int
     fed: int = 0
 
 
@@ -158,61 +151,43 @@ def write_texts(
     seed: int = 0,
     max_new_tokens: int = 256,
     sequences: int = SEQUENCES,
-) -> list[tuple[int, ...]]:
-    """What the target writes after each prompt in float32, a stop token included.
+) -> Texts:
+    """What the target writes after each prompt, in float32: minutes for some hundred prompts.
 
     These are the tokens of plain decoding but for near-ties: sums are in another order here.
     """
-    given = [ladder.encode(prompt) for prompt in prompts]
-    waiting = deque(
-        _Text(number, list(tokens), Chance(one, sampler), len(tokens) + max_new_tokens)
-        for number, (tokens, one) in enumerate(zip(given, seeds(prompts, seed), strict=True))
-    )
-    found: list[tuple[int, ...]] = [()] * len(prompts)
+    waiting, tokens = deque[_Writing](), {prompt.name: () for prompt in prompts}
+    for prompt, own in zip(prompts, seeds(prompts, seed), strict=True):
+        given = [*ladder.encode(prompt)]
+        waiting.append(_Writing(prompt, given, len(given), Chance(own, sampler)))
     rows = min(sequences, len(prompts))
-    active = {row: waiting.popleft() for row in range(rows)}
-    positions = max(map(len, given)) + max_new_tokens
+    positions = max(one.begin for one in waiting) + max_new_tokens
     passes = BatchedPasses(ladder.target.model, rows, positions, dtype=torch.float32)
+    active = {row: waiting.popleft() for row in range(rows)}
     with tqdm(total=len(prompts), desc=f"texts at T={sampler.temperature:g}", mininterval=5) as bar:
         while active:
-            for row in _advance(active, passes, rows, ladder.stop_tokens):
+            for row in _advance(active, passes, ladder.stop_tokens, max_new_tokens):
                 done = active.pop(row)
-                found[done.number] = tuple(done.tokens[len(given[done.number]) :])
+                tokens[done.prompt.name] = tuple(done.tokens[done.begin :])
                 bar.update()
                 if waiting:
                     active[row] = waiting.popleft()
-    return found
+    about = (ladder.card.get("target", ""), sampler, seed, max_new_tokens)
+    return Texts(*about, {prompt.name: _digest(prompt) for prompt in prompts}, tokens)
 
 
 def _advance(
-    active: dict[int, _Text], passes: BatchedPasses, rows: int, stop_tokens: Sequence[int]
+    active: Mapping[int, _Writing], passes: BatchedPasses, stops: Sequence[int], longest: int
 ) -> list[int]:
     """One pass; the rows whose texts have ended."""
-    tokens, positions = torch.zeros(2, rows, dtype=torch.long)
+    fed, ended = torch.zeros(2, passes.keys.shape[1], dtype=torch.long), []
     for row, one in active.items():
-        tokens[row], positions[row] = one.tokens[one.fed], one.fed
-    logits, ended = passes.logits(tokens, positions), []
+        fed[:, row] = torch.tensor([one.tokens[one.fed], one.fed])
+    logits = passes.logits(*fed)
     for row, one in active.items():
         one.fed += 1
         if one.fed == len(one.tokens):
             one.tokens.append(one.chance.choose(logits[row], one.fed))
-            if one.tokens[-1] in stop_tokens or len(one.tokens) == one.end:
+            if one.tokens[-1] in stops or len(one.tokens) == one.begin + longest:
                 ended.append(row)
     return ended
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command; a sampler's file that is there is not written again."""
-    places = [text_file(one) for one in SAMPLERS]
-    parser = Parser("measure texts", __doc__.partition(": ")[2], writes=places)
-    parser.add_common("--max-new-tokens", 256)
-    given = parser.parse_args(arguments)
-    missing = [sampler for sampler in SAMPLERS if not text_file(sampler).is_file()]
-    if not missing:
-        print(f"all texts are in {text_file(SAMPLERS[0]).parent}; delete a file to write it anew")
-        return
-    torch.set_num_threads(1)
-    ladder = load_ladder(device="cpu")
-    limit, prompts = {"max_new_tokens": given.max_new_tokens}, every_domain(WHOLE)
-    for sampler in missing:
-        Texts.written(ladder, prompts, sampler, **limit).save(text_file(sampler))

@@ -23,7 +23,7 @@ VERBS = {  # by verb: the module whose function `main` runs it, and what it does
     "distil matches": ("suite.distil.matching", "measure the match tables of the ladder"),
     "distil finish": ("suite.distil.finishing", "put the drafts into data/ladder, or export them"),
     "measure texts": ("measure.texts", "let the target write the texts to count along"),
-    "measure acceptance": ("measure.acceptance.command", "theory against measurement"),
+    "measure acceptance": ("measure.acceptance.prediction", "theory against measurement"),
     "measure table": ("measure.sweep.command", "the table of the README"),
     "measure verifiers": ("measure.rule_bench.command", "verification rules on the same drafts"),
     "measure editions": ("measure.editions", "the int8 edition beside the exact one"),

@@ -1,4 +1,5 @@
-"""Tokens per round of any fixed tree, predicted in five ways and compared with measurements.
+"""`specdec measure acceptance`: a wide tree on development prompts of every domain predicts what a
+dozen other trees yield on held-out ones, into data/measured/predicted.csv.
 
 "root", "depth and rank" and "depth, rank and parent" know the rounds of one wide tree and split its
 rates so far; "every position" has a rate per rank over whole texts; "replay" plays the tree's
@@ -9,10 +10,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
+import torch
 
-from specdec_lib.core.chance import Chance
+from specdec_lib.core.chance import Chance, Sampler
+from specdec_lib.core.commandline import Parser, write_csv
 from specdec_lib.core.context import Context
 from specdec_lib.core.decode import Generation
+from specdec_lib.core.files import DATA
 from specdec_lib.core.protocols import Draft
 from specdec_lib.core.tree import ROOT, Shape
 from specdec_lib.core.tree.shape import children_of
@@ -21,13 +25,43 @@ from specdec_lib.measure.acceptance.rates import rank_rates
 from specdec_lib.measure.intervals import bootstrap, named_interval
 from specdec_lib.measure.replay.cascade_rounds import RoundAlong, rounds_along
 from specdec_lib.measure.replay.recording import chain_of
+from specdec_lib.measure.sweep.grid import Setting, generations
+from specdec_lib.measure.texts import every_domain, known_texts
 from specdec_lib.theory import best_tree, expected_tokens, monotone
-from specdec_lib.workload import Prompt, seeds
+from specdec_lib.workload import SPLITS, Prompt, load_ladder, seeds
 
+PLACE = DATA / "measured" / "predicted.csv"
+QUICK, WIDE = (4, 2, 1, 1), (6, 3, 2, 1, 1, 1)  # the draft's tree, and the one that predicts
+COLUMNS = ["temperature", "name", "predictor", "predicted", "measured", "low", "high", "prompts"]
 RANKS = 16
 # the rank from 0 at which each token of a text would have been guessed; None beyond `RANKS`
 Taken = Sequence[int | None]
 PREDICTORS = ("root", "depth and rank", "depth, rank and parent", "every position", "replay")
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command."""
+    about = __doc__.partition(": ")[2].partition("\n\n")[0]
+    parser = Parser("measure acceptance", about, writes=[PLACE])
+    parser.add_common("--limit", 30, "of each domain and split")
+    limit = parser.parse_args(arguments).limit
+    torch.set_num_threads(1)
+    ladder, samplers = load_ladder(device="cpu", runtime="fast"), [Sampler(0.0), Sampler(1.0)]
+    draft, tables = TreeDraft(ladder.draft, widths=QUICK), []
+    settings = [Setting("", draft, sampler) for sampler in samplers]
+    texts = known_texts(samplers)
+    known, unseen = (
+        ranks_by_temperature(generations(settings, prompts, ladder, texts=texts), draft)
+        for prompts in (every_domain(split, limit) for split in SPLITS)
+    )
+    for temperature, taken in known.items():
+        trees, guesses = predicted_shapes(taken), replayed_guesses(Shape.of_widths(WIDE), taken)
+        measured = replayed_tokens(trees, unseen[temperature])
+        compared = compare_predictions(predict_tokens(trees, guesses, taken), measured)
+        tables.append(compared.assign(temperature=temperature))
+    table = pd.concat(tables)
+    print(errors(table, ["temperature", "predictor"]).round(4).to_string(index=False))
+    write_csv(table[COLUMNS], PLACE, 6)
 
 
 def taken_ranks(generation: Generation, draft: Draft, chance: Chance) -> tuple[int | None, ...]:
@@ -46,21 +80,16 @@ def _guesses(
     draft: Draft, prompt: Context, tokens: Sequence[int], chance: Chance
 ) -> Iterator[list[int]]:
     """What would be guessed for each of the tokens, best first."""
-    if isinstance(draft, TreeDraft):
-        _check_siblings(draft.siblings in ("ranked", "top"))
+    if isinstance(draft, TreeDraft) and draft.siblings in ("ranked", "top"):
         chain = chain_of(prompt, tokens[:-1])
         for node, logits in enumerate(draft.model.score(prompt, chain)):
             yield [child.token for child in draft.children(chain, node, logits, chance, RANKS)]
         return
     for length in range(len(tokens)):
         tree = draft.propose(prompt.extended(tokens[:length]), chance)
-        _check_siblings(not tree.has_rows)
+        if tree.has_rows:
+            raise ValueError('only "ranked" or "top" siblings are the same in every tree')
         yield [tree.tokens[child] for child in tree.children(ROOT)][:RANKS]
-
-
-def _check_siblings(fixed: bool) -> None:
-    if not fixed:
-        raise ValueError('only "ranked" or "top" siblings are the same in every tree')
 
 
 def ranks_by_temperature(
@@ -88,6 +117,10 @@ def replay_shape(shape: Shape, taken: Taken) -> Iterator[RoundAlong]:
         return len(reached) - 1, reached
 
     return rounds_along(len(taken), propose)
+
+
+def _rounds(shape: Shape, texts: Sequence[Taken]) -> list[int]:
+    return [sum(1 for _ in replay_shape(shape, taken)) for taken in texts]
 
 
 def replayed_tokens(trees: Mapping[str, Shape], texts: Sequence[Taken]) -> pd.DataFrame:
@@ -157,6 +190,19 @@ def predict_tokens(
     return pd.DataFrame(rows, columns=["name", "predictor", "predicted"])
 
 
+def _expected_by_parent(shape: Shape, looked_at: pd.DataFrame) -> float:
+    """`expected_tokens`, with separate rates below depth 1 where the parent was a first guess."""
+    deeper = looked_at[looked_at.depth > 1].assign(depth=looked_at.depth - 1)
+    root, first = rank_rates(looked_at[looked_at.depth == 1]), deeper.parent_rank == 0
+    after = [rank_rates(rows) if len(rows) else [[]] for rows in (deeper[~first], deeper[first])]
+    paths = [1.0]
+    for parent, depth, rank in [*zip(shape.parents, shape.depths, shape.ranks, strict=True)][1:]:
+        rates = root if depth == 1 else after[shape.ranks[parent] == 0]
+        vector = rates[min(max(depth - 1, 1), len(rates)) - 1]
+        paths.append(paths[parent] * vector[rank] if rank < len(vector) else 0.0)
+    return float(sum(paths))
+
+
 def compare_predictions(predicted: pd.DataFrame, measured: pd.DataFrame) -> pd.DataFrame:
     """`predict_tokens` beside `replayed_tokens` of the same trees: with measured, low, high,
     prompts, and error (a share).
@@ -167,7 +213,7 @@ def compare_predictions(predicted: pd.DataFrame, measured: pd.DataFrame) -> pd.D
     return found.assign(error=found.predicted / found.measured - 1)
 
 
-def errors(table: pd.DataFrame, by: Sequence[str] = ("predictor",)) -> pd.DataFrame:
+def errors(table: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     """Per group of `compare_predictions` the median_error and largest_error, without their signs,
     and share_inside the intervals, NaN where there are none.
     """
@@ -176,21 +222,3 @@ def errors(table: pd.DataFrame, by: Sequence[str] = ("predictor",)) -> pd.DataFr
     groups = table.assign(size=abs(table.error), inside=inside).groupby(list(by), sort=False)
     sizes = {"median_error": ("size", "median"), "largest_error": ("size", "max")}
     return groups.agg(**sizes, share_inside=("inside", "mean")).reset_index()
-
-
-def _rounds(shape: Shape, texts: Sequence[Taken]) -> list[int]:
-    return [sum(1 for _ in replay_shape(shape, taken)) for taken in texts]
-
-
-def _expected_by_parent(shape: Shape, looked_at: pd.DataFrame) -> float:
-    """`expected_tokens`, with separate rates below depth 1 where the parent was a first guess."""
-    deeper = looked_at[looked_at.depth > 1].assign(depth=looked_at.depth - 1)
-    root, first = rank_rates(looked_at[looked_at.depth == 1]), deeper.parent_rank == 0
-    after = [rank_rates(rows) if len(rows) else [[]] for rows in (deeper[~first], deeper[first])]
-    paths = [1.0]
-    nodes = list(zip(shape.parents, shape.depths, shape.ranks, strict=True))
-    for parent, depth, rank in nodes[1:]:
-        rates = root if depth == 1 else after[shape.ranks[parent] == 0]
-        vector = rates[min(max(depth - 1, 1), len(rates)) - 1]
-        paths.append(paths[parent] * vector[rank] if rank < len(vector) else 0.0)
-    return float(sum(paths))

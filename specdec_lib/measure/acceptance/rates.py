@@ -1,8 +1,7 @@
 """Two tidy tables from generations, a row per guess looked at and a row per round; and rates."""
 
-import math
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import takewhile, zip_longest
+from itertools import zip_longest
 
 import numpy as np
 import pandas as pd
@@ -75,17 +74,16 @@ def with_gaps(guesses: pd.DataFrame, match: MatchTable) -> pd.DataFrame:
     names, lows = match.bins, (0.0, *match.edges)  # a gap at an edge lies in the bin above it
 
     def bin_of(rank: int, confidence: float) -> int | None:
-        rates = enumerate(match.rate(rank, low) for low in lows)
-        same = (i for i, rate in rates if math.isclose(rate, confidence, rel_tol=SAME))
-        return next(same, None)
+        known = [match.rate(rank, low) for low in lows]
+        same = np.isclose(known, confidence, rtol=SAME, atol=0)
+        return int(same.argmax()) if same.any() else None
 
     bins = [bin_of(*one) for one in zip(guesses["rank"], guesses["confidence"], strict=True)]
-    gaps = [None if one is None else names[one] for one in bins]
-    found = guesses.assign(gap=gaps, bin=bins).dropna(subset=["gap"])
+    found = guesses.assign(bin=bins).dropna(subset=["bin"]).sort_values("bin", kind="stable")
     if found.empty:
         why = "were they scored by another, or at temperature 0?"
         raise ValueError(f"no guess has a confidence of match table {match.name!r}: {why}")
-    return found.sort_values("bin", kind="stable").drop(columns="bin")
+    return found.assign(gap=[names[int(one)] for one in found.pop("bin")])
 
 
 def rates(table: pd.DataFrame, by: Sequence[str] = (), *, per: str = "guess") -> pd.DataFrame:
@@ -125,12 +123,11 @@ def rates_by_confidence(
     if bins < 1:
         raise ValueError(f"a calibration needs at least 1 bin, got {bins}")
     confidence = table["confidence"].astype(float).round(DIGITS)
-    lows = (np.arange(bins) / bins).round(DIGITS)
-    highs = np.append(lows[1:], 1.0)
-    place = np.searchsorted(lows, confidence, side="right") - 1
-    edges = {"low_edge": lows[place], "high_edge": highs[place]}
-    counted = table.assign(at_risk=True, confidence=confidence, **edges)
-    groups = _by_prompt(counted, [*by, *edges], ["at_risk", "accepted", "confidence"])
+    edges = (np.arange(bins + 1) / bins).round(DIGITS)
+    place = np.searchsorted(edges[:-1], confidence, side="right") - 1
+    named = {"low_edge": edges[place], "high_edge": edges[place + 1]}
+    counted = table.assign(at_risk=True, confidence=confidence, **named)
+    groups = _by_prompt(counted, [*by, *named], ["at_risk", "accepted", "confidence"])
     return pd.DataFrame(
         group | {"confidence": sums.confidence.sum() / sums.at_risk.sum()} | _rate(sums)
         for group, sums in groups
@@ -153,16 +150,15 @@ def rank_rates(table: pd.DataFrame, *, by_depth: bool = True, least: int = 30) -
     least       the first depth with fewer reached nodes, and all below it, count with the last that
                 had enough; the first rank that was there less often ends its list
     """
-    _check(table, ())
     level = table["depth"] if by_depth else table["depth"].clip(upper=1)
-    reached = level[table["rank"] == 0].value_counts().to_dict()
-    depths = takewhile(lambda at: reached.get(at, 0) >= least, range(1, len(reached) + 1))
-    last = max(1, sum(1 for _ in depths))
-    counted: list[list[float]] = []
-    for at in range(1, last + 1):
-        group = table[level.clip(upper=last) == at].groupby("rank").accepted.agg(["mean", "count"])
-        often = takewhile(lambda count: count >= least, group["count"].iloc[1:])
-        counted.append(group["mean"].iloc[: 1 + sum(1 for _ in often)].astype(float).tolist())
+    reached = level[table["rank"] == 0].value_counts()
+    reached = reached.reindex(range(1, level.max() + 1), fill_value=0)
+    last = max(1, int((reached >= least).cumprod().sum()))
+    counted = []
+    for _, group in table.groupby(level.clip(upper=last)):
+        ranks = group.groupby("rank").accepted.agg(["mean", "count"])
+        often = int((ranks["count"].iloc[1:] >= least).cumprod().sum())
+        counted.append(ranks["mean"].iloc[: 1 + often].astype(float).tolist())
     return counted
 
 
@@ -180,29 +176,21 @@ def tokens(table: pd.DataFrame, by: Sequence[str] = ()) -> pd.DataFrame:
     )
 
 
-def _check(table: pd.DataFrame, by: Sequence[str]) -> None:
-    known = [name for name in table.columns if name != "accepted"]
-    if len(set(by)) < len(by) or not set(by) <= set(known):
-        raise ValueError(f"by holds different columns of {', '.join(known)}; got {', '.join(by)}")
-    if table.empty:
-        raise ValueError("a rate needs at least 1 row, got an empty table")
-
-
 def _by_prompt(
     table: pd.DataFrame, by: Sequence[str], counts: list[str]
 ) -> Iterator[tuple[dict, pd.DataFrame]]:
     """Per group of `by` its columns, and the sums of `counts` per prompt."""
-    _check(table, by)
+    if table.empty:
+        raise ValueError("a rate needs at least 1 row, got an empty table")
     keys = list(dict.fromkeys([*by, "prompt"]))
     sums = table.groupby(keys, sort=False, dropna=False, observed=True)[counts].sum().reset_index()
     if not by:
         yield {}, sums
         return
 
-    def order(column: pd.Series) -> pd.Series:
-        if pd.api.types.is_numeric_dtype(column):
-            return column
-        return pd.Series(pd.factorize(column, use_na_sentinel=False)[0], column.index)
+    def order(column: pd.Series) -> pd.Series | np.ndarray:
+        numeric = pd.api.types.is_numeric_dtype(column)
+        return column if numeric else pd.factorize(column, use_na_sentinel=False)[0]
 
     ordered = sums.sort_values(list(by), key=order, kind="stable")
     for key, group in ordered.groupby(list(by), sort=False, dropna=False):

@@ -13,7 +13,7 @@ from specdec_lib.core.verify import look_up
 from specdec_lib.measure.own_text import OwnText, replay_draft
 from specdec_lib.measure.sweep.kept import Row
 from specdec_lib.measure.sweep.repetition import repetition
-from specdec_lib.measure.texts import Texts, check_texts
+from specdec_lib.measure.texts import Texts
 from specdec_lib.workload import Ladder, Pair, Prompt, seeds
 
 
@@ -45,7 +45,11 @@ def generations(
              them, which gives the same rounds without a pass of it
     """
     check_settings(settings)
-    check_texts(texts, seed, max_new_tokens)
+    for one in texts:
+        if one.seed != seed or one.max_new_tokens < max_new_tokens:
+            these = f"texts of seed {one.seed} and up to {one.max_new_tokens} tokens"
+            asked = f"seed {seed} and {max_new_tokens} tokens"
+            raise ValueError(f"{these} cannot be replayed with {asked}")
     known = {one.sampler: one for one in texts}
     total, stops = len(settings) * len(prompts), ladder.stop_tokens
     with tqdm(total=total, desc="sweep", disable=not progress, mininterval=1) as bar:

@@ -64,12 +64,8 @@ def _described(thing: object, seen: dict[int, object]) -> object:
         return [_described(one, seen) for one in thing]
     if isinstance(thing, Mapping):
         return ["mapping", sorted((_described(item, seen) for item in thing.items()), key=repr)]
-    if isinstance(thing, Path | torch.dtype | torch.device):
-        return [type(thing).__name__, str(thing)]
     if isinstance(thing, np.ndarray | torch.Tensor):
         return _array(thing)
-    if isinstance(thing, functools.partial):
-        return ["partial", _described([thing.func, thing.args, thing.keywords], seen)]
     if isinstance(thing, type) or inspect.isroutine(thing):
         return _named(thing)
     if id(thing) not in seen:

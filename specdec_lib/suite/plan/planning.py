@@ -26,7 +26,15 @@ from specdec_lib.measure.compare.command import add_models
 from specdec_lib.measure.compare.verdict import HARDLY
 from specdec_lib.measure.intervals import with_interval
 from specdec_lib.measure.latency.machine import machine_name
-from specdec_lib.measure.planning import Tried, forecasts, plan_settings, timed_passes
+from specdec_lib.measure.own_text import whole
+from specdec_lib.measure.planning import (
+    Named,
+    Tried,
+    forecasts,
+    plan_settings,
+    timed_passes,
+    written_texts,
+)
 from specdec_lib.measure.race.contenders import AUTOREGRESSIVE, ours
 from specdec_lib.measure.race.families import TOKEN_BY_TOKEN, with_int8_drafts
 from specdec_lib.measure.race.harness import race_prompts
@@ -36,7 +44,6 @@ from specdec_lib.measure.race.table import over_plain, ratio_table
 from specdec_lib.measure.sweep.grid import Setting
 from specdec_lib.measure.sweep.identity import fingerprint
 from specdec_lib.measure.sweep.ratios import without_few
-from specdec_lib.measure.trials import Named, whole, written_texts
 from specdec_lib.models.loading import RUNTIMES
 from specdec_lib.suite.hf.settings import export_setting
 from specdec_lib.theory import Margin, margin
