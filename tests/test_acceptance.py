@@ -189,11 +189,9 @@ def test_rates_of_records_hold_the_exact_distribution():
 @pytest.mark.parametrize(
     "call,complaint",
     [
-        (lambda table: rates(table, ["depht"]), "different columns of .*; got depht"),
         (lambda table: rates(table[:0]), "at least 1 row, got an empty table"),
         (lambda table: rates(table, per="round"), 'per is "node" or "guess", got \'round\''),
         (lambda table: rates(table, ["depth", "rank"], per="node"), "siblings differ in rank"),
-        (lambda table: hazards(table, ["depth"]), "got depth, depth"),
         (lambda table: rates_by_confidence(table, bins=0), "at least 1 bin, got 0"),
     ],
 )

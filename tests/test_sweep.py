@@ -48,7 +48,6 @@ def test_a_row_holds_the_sums_over_the_rounds_of_its_generation(ladder, prompts)
     order = [(prompt, setting) for prompt in prompts[:2] for setting in settings]
     assert [(prompt, setting) for setting, prompt, _ in played] == order
     assert with_sampling(table).sampling.tolist()[:3] == ["greedy", "greedy", "T = 1, top-k 50"]
-    assert (table.tokens <= 24).all() and (table.seconds >= table.overhead_seconds).all()
     for (_, row), (_, _, made) in zip(table.iterrows(), played, strict=True):
         roots = [one.tree.root_position for one in made.rounds]
         counts = ["tokens", "rounds", "target_passes", "target_rows", "target_context_tokens"]

@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 import torch
-from sweeps import LENGTH, same, settings
+from pandas.testing import assert_frame_equal
+from sweeps import LENGTH, count_decoded, settings
 from tiny import tiny_ladder
 
 from specdec_lib.core.chance import Sampler
@@ -22,7 +23,7 @@ from specdec_lib.drafts.cascade import from_matrix
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.max_gram import MaxGram
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
-from specdec_lib.measure.sweep import grid, stacks
+from specdec_lib.measure.sweep import stacks
 from specdec_lib.measure.sweep.grid import Setting
 from specdec_lib.measure.sweep.identity import fingerprint, short_digest
 from specdec_lib.measure.sweep.kept import Kept
@@ -43,10 +44,7 @@ def undisturbed(ladder, prompts):
 
 @pytest.fixture
 def decoded(monkeypatch):
-    """How many generations were decoded."""
-    real, made = grid.decode, []
-    monkeypatch.setattr(grid, "decode", lambda *a, **b: made.append(1) or real(*a, **b))
-    return made
+    return count_decoded(monkeypatch)
 
 
 def swept(threads, keep, prompts):
@@ -75,14 +73,14 @@ def killed(after, delay, keep, prompts):
 
 
 def test_a_sweep_often_killed_loses_nothing(ladder, prompts, undisturbed, tmp_path, decoded):
-    per_prompt, moments, seen = undisturbed.seconds.sum() / 6, random.Random(), []
+    moments, seen = random.Random(), []
     for after in (0, 1, 2, 3):
-        delay = moments.uniform(0, per_prompt)
+        delay = moments.uniform(0, 0.05)  # seconds, of some 0.1 that a prompt takes
         assert killed(after, delay, tmp_path, prompts[:6]) == -signal.SIGKILL
         seen.append(len(files(tmp_path)))
     assert seen == sorted(seen) and 3 <= seen[-1] < 6
     table = sweep(settings(ladder), prompts[:6], ladder, keep=tmp_path, **LENGTH)
-    same(table, undisturbed)
+    assert_frame_equal(table, undisturbed)
     assert len(decoded) == 3 * (6 - seen[-1]) and len(files(tmp_path)) == 6
 
 
@@ -111,11 +109,11 @@ def test_a_damaged_file_is_decoded_again(damage, ladder, prompts, tmp_path, deco
     assert damage(whole) != whole
     path.write_bytes(damage(whole).encode(errors="surrogateescape"))
     decoded.clear()
-    same(sweep(*asked, keep=tmp_path, **LENGTH), table)
+    assert_frame_equal(sweep(*asked, keep=tmp_path, **LENGTH), table)
     assert len(decoded) == 3 and path.read_text() != damage(whole)
     path.write_text(forged(path.read_text()))
     with pytest.raises(AssertionError, match="accepted"):
-        same(sweep(*asked, keep=tmp_path, **LENGTH), table)
+        assert_frame_equal(sweep(*asked, keep=tmp_path, **LENGTH), table)
 
 
 def test_rows_are_read_where_prompt_and_count_are_the_same(prompts, tmp_path):
@@ -136,7 +134,7 @@ def test_going_on_decodes_what_is_new_alone(ladder, prompts, undisturbed, tmp_pa
     assert len(decoded) == 6
     grown = sweep(grid, prompts[:4], ladder, keep=tmp_path, **LENGTH)
     assert len(decoded) == 12 and len(files(tmp_path)) == 4
-    same(grown, undisturbed[:12])
+    assert_frame_equal(grown, undisturbed[:12])
     backwards = sweep(grid, prompts[3::-1], ladder, keep=tmp_path, **LENGTH)
     names = [prompt.name for prompt in prompts[3::-1]]
     assert len(decoded) == 12 and backwards.prompt.unique().tolist() == names

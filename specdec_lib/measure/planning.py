@@ -8,7 +8,7 @@ above 0 up to some milliseconds a token.
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -41,16 +41,11 @@ Named = tuple[str, str]  # method and setting
 Text = tuple[Prompt, TargetText]
 
 
-@dataclass(frozen=True)
-class Prices:
+class Prices(NamedTuple):
     """Seconds of passes by model, and seconds outside the models by method."""
 
     passes: Mapping[str, PassTable]
     outside: Mapping[str, Overhead]
-
-    def seconds(self, method: str, work: Work) -> float:
-        """Seconds of the work of a method."""
-        return work.seconds(self.passes, self.outside[method])
 
 
 class Tried(NamedTuple):
@@ -170,7 +165,8 @@ def forecasts(
     keys, counts, rows = ["method", "setting"], [], []
     for (*key, prompt), own in trials.groupby([*keys, "prompt"], sort=False):
         work = whole(own)
-        counts.append((*key, prompt, work.tokens, work.rounds, prices.seconds(key[0], work)))
+        seconds = work.seconds(prices.passes, prices.outside[key[0]])
+        counts.append((*key, prompt, work.tokens, work.rounds, seconds))
     counts = pd.DataFrame(counts, columns=[*keys, "prompt", "tokens", "rounds", "seconds"])
     alone = counts[counts.method == beside].set_index("prompt")
     for key, own in counts.groupby(keys, sort=False):
@@ -192,8 +188,8 @@ def follow_policy(
     tallies = {name: [Tally(0.0, 0.0, 0.0) for _ in SITUATIONS] for name in tried}
     for (method, setting, place), own in trials.groupby(["method", "setting", "situation"]):
         work = whole(own)
-        tally = Tally(work.rounds, work.tokens, prices.seconds(method, work))
-        tallies[method, setting][place] = tally
+        seconds = work.seconds(prices.passes, prices.outside[method])
+        tallies[method, setting][place] = Tally(work.rounds, work.tokens, seconds)
     rounds = [sum(its[place].rounds for its in tallies.values()) for place in SITUATIONS]
     means = {name: smoothed(its) for name, its in tallies.items()}
     policy = best_policy(means, [count / sum(rounds) for count in rounds])

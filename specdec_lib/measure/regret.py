@@ -55,7 +55,9 @@ def main(arguments: list[str] | None = None) -> None:
     limit, rows = parser.parse_args(arguments).limit, []
     torch.set_num_threads(1)
     for name, ladder, samplers, domains, tokens in pairs():
-        passes = stored_passes(machine_name(), ladder.target.name)
+        table, target = stored_tables(machine_name())["latency"], ladder.target.name
+        own = pass_tables(table, "fast", column="seconds")[target]
+        passes = pass_tables(table, "int8") | {target: own}
         for sampler, domain in tqdm([*product(samplers, domains)], name):
             same = (machine_name(), sampler, domain, limit, tokens, ladder)
             keep = cache_folder() / "regret" / fingerprint(*same)
@@ -87,15 +89,6 @@ def pairs() -> Iterator[tuple[str, Ladder, Sequence[Sampler], Sequence[str], int
     )
     nothing = with_int8_drafts(replace(small, target=target, draft=draft))
     yield "random weights", nothing, SAMPLERS[1:], DOMAINS[:1], 12
-
-
-def stored_passes(machine: str, target: str) -> dict[str, PassTable]:
-    """The seconds of the fast `score` of the model called `target`, and of the int8 drafts' passes,
-    on a machine.  Raises ValueError if none are stored.
-    """
-    table = stored_tables(machine)["latency"]
-    own = pass_tables(table, "fast", column="seconds")
-    return pass_tables(table, "int8") | {target: own[target]}
 
 
 def regret_rows(

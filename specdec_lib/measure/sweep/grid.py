@@ -81,25 +81,21 @@ def generation_row(
     setting: Setting, prompt: Prompt, generation: Generation, target: str = "target"
 ) -> Row:
     """One generation as a row of the table; of the model called `target`, which makes no pass along
-    a text, a pass over each round's tree is counted, without seconds.
+    a text, a pass over each round's tree is counted.
     """
     rounds = generation.rounds
-    usage = {name: [one.usage[name] for one in rounds] for name in rounds[0].usage}
-    roots = [one.tree.root_position for one in rounds]
-    counts = {target: [(1, len(one.tree), one.tree.root_position) for one in rounds]}
-    for name, used in usage.items():  # also the target's, where it makes passes
-        pairs = zip(used, roots, strict=True)
-        counts[name] = [(one.passes, one.rows, one.passes * root) for one, root in pairs]
     row = {"draft": setting.name, **asdict(setting.sampler), "rule": setting.rule.__name__}
     row |= {"prompt": prompt.name, "tokens": len(generation.tokens), "rounds": len(rounds)}
     for name in ("proposed", "accepted", "tried"):
         row[name] = sum(getattr(one, name) for one in rounds)
     row |= {"repetition": repetition(generation.tokens), "stop": generation.stop}
-    for at, what in enumerate(("passes", "rows", "context_tokens")):
-        row |= {f"{name}_{what}": sum(one[at] for one in own) for name, own in counts.items()}
-    row["seconds"] = sum(one.seconds for one in rounds)
-    row["prefill_seconds"] = sum(used.seconds for used in generation.prefill.values())
-    row["overhead_seconds"] = sum(one.overhead_seconds for one in rounds)
-    for name, used in usage.items():
-        row[f"{name}_seconds"] = sum(one.seconds for one in used)
+    counts = {target: [(1, len(one.tree)) for one in rounds]}
+    for name in rounds[0].usage:  # also the target's own passes, where it makes them
+        counts[name] = [(one.usage[name].passes, one.usage[name].rows) for one in rounds]
+    row |= {f"{name}_passes": sum(passes for passes, _ in own) for name, own in counts.items()}
+    row |= {f"{name}_rows": sum(rows for _, rows in own) for name, own in counts.items()}
+    for name, own in counts.items():
+        pairs = zip(own, rounds, strict=True)
+        read = sum(passes * one.tree.root_position for (passes, _), one in pairs)
+        row[f"{name}_context_tokens"] = read
     return row

@@ -14,6 +14,4 @@ def main(arguments: list[str] | None = None) -> None:
     """Run the command; an interrupted run goes on where it was."""
     parser = Parser("measure staged", __doc__.partition(": ")[2], writes=[PLACE])
     prompts, run = held_out_sweep(parser, arguments, staged_settings, limit=8)
-    rows = with_domain(run(prompts))
-    timed = [name for name in rows if name.endswith("seconds")]  # nothing is worth timing here
-    write_csv(rows.drop(columns=["stop", "sampling", *timed]), PLACE, 5)
+    write_csv(with_domain(run(prompts)).drop(columns=["stop", "sampling"]), PLACE, 5)

@@ -35,8 +35,7 @@ def sweep(
 
     The columns are: draft, temperature, top_k, top_p, rule, prompt; tokens, rounds, proposed,
     accepted, tried, repetition, stop; per model its passes, its rows, and the length up to the
-    round's root summed over its passes; seconds (in all, of the prefill, overhead, per model).
-    All but the seconds is the same whether the sweep was interrupted or not.
+    round's root summed over its passes. They are the same whether the sweep was interrupted or not.
     """
     if not prompts:
         raise ValueError("a sweep needs prompts, got none")
