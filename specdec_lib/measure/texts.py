@@ -32,14 +32,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = Parser("measure texts", __doc__.partition(": ")[2], writes=places)
     parser.add_common("--max-new-tokens", 256)
     limit = {"max_new_tokens": parser.parse_args(arguments).max_new_tokens}
-    missing = [sampler for sampler in SAMPLERS if not text_file(sampler).is_file()]
-    if not missing:
-        print(f"all texts are in {places[0].parent}; delete a file to write it anew")
-        return
     torch.set_num_threads(1)
-    ladder = load_ladder(device="cpu")
-    for sampler in missing:
-        write_texts(ladder, every_domain(WHOLE), sampler, **limit).save(text_file(sampler))
+    ladder, prompts = load_ladder(device="cpu"), every_domain(WHOLE)
+    for sampler, place in zip(SAMPLERS, places, strict=True):
+        if place.is_file():
+            print(f"{place} is there; delete it to have it written anew")
+        else:
+            write_texts(ladder, prompts, sampler, **limit).save(place)
 
 
 def text_file(sampler: Sampler) -> Path:

@@ -18,7 +18,7 @@ from specdec_lib.core.context import Context
 from specdec_lib.core.decode import Generation
 from specdec_lib.core.files import DATA
 from specdec_lib.core.protocols import Draft
-from specdec_lib.core.tree import ROOT, Shape
+from specdec_lib.core.tree import ROOT, Shape, TokenTree
 from specdec_lib.core.tree.shape import children_of
 from specdec_lib.drafts.trees.growing import TreeDraft
 from specdec_lib.measure.acceptance.rates import rank_rates
@@ -72,24 +72,22 @@ def taken_ranks(generation: Generation, draft: Draft, chance: Chance) -> tuple[i
     """
     tokens = generation.tokens
     prompt = Context.of(generation.context.tokens[: len(generation.context) - len(tokens)])
-    guesses = zip(_guesses(draft, prompt, tokens, chance), tokens, strict=True)
-    return tuple(each.index(token) if token in each else None for each, token in guesses)
-
-
-def _guesses(
-    draft: Draft, prompt: Context, tokens: Sequence[int], chance: Chance
-) -> Iterator[list[int]]:
-    """What would be guessed for each of the tokens, best first."""
     if isinstance(draft, TreeDraft) and draft.siblings in ("ranked", "top"):
         chain = chain_of(prompt, tokens[:-1])
-        for node, logits in enumerate(draft.model.score(prompt, chain)):
-            yield [child.token for child in draft.children(chain, node, logits, chance, RANKS)]
-        return
-    for length in range(len(tokens)):
-        tree = draft.propose(prompt.extended(tokens[:length]), chance)
-        if tree.has_rows:
-            raise ValueError('only "ranked" or "top" siblings are the same in every tree')
-        yield [tree.tokens[child] for child in tree.children(ROOT)][:RANKS]
+        rows = enumerate(draft.model.score(prompt, chain))
+        children = (draft.children(chain, node, row, chance, RANKS) for node, row in rows)
+        guesses = ([child.token for child in own] for own in children)
+    else:
+        contexts = (prompt.extended(tokens[:length]) for length in range(len(tokens)))
+        guesses = (_first_guesses(draft.propose(one, chance)) for one in contexts)
+    both = zip(guesses, tokens, strict=True)
+    return tuple(own.index(token) if token in own else None for own, token in both)
+
+
+def _first_guesses(tree: TokenTree) -> list[int]:
+    if tree.has_rows:
+        raise ValueError('only "ranked" or "top" siblings are the same in every tree')
+    return [tree.tokens[child] for child in tree.children(ROOT)][:RANKS]
 
 
 def ranks_by_temperature(

@@ -39,9 +39,8 @@ def collect(
         labels += (prompt.domain, share, prompt.name)
         looked_at += [(*labels, *row) for row in _guess_rows(generation)]
         played += [(*labels, *row) for row in _round_rows(generation)]
-    return pd.DataFrame(looked_at, columns=LABELS + GUESS), pd.DataFrame(
-        played, columns=LABELS + ROUND
-    )
+    sides = ((looked_at, GUESS), (played, ROUND))
+    return tuple(pd.DataFrame(rows, columns=LABELS + names) for rows, names in sides)
 
 
 def _guess_rows(generation: Generation) -> Iterator[tuple]:

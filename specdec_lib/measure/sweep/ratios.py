@@ -57,11 +57,12 @@ def ratios(
     A column that a setting lacks wholly counts as 0.  Raises ValueError for other missing numbers
     or infinite ones, and unless each sampler has its baseline, on the same prompts.
     """
-    columns = [numerator, denominator]
-    _check(table, columns, by)
-    table, rows = table.fillna(dict.fromkeys(columns, 0)), []
+    columns, rows = [numerator, denominator], []
     for key, group in table.groupby([*by], sort=False, dropna=False):
         sides = [group]
+        for name in columns:
+            if not (group[name].isna().all() or np.isfinite(group[name].astype(float)).all()):
+                raise ValueError(f"{name} has a finite number in all rows of a setting, or in none")
         if baseline is not None:
             sampling = group.sampling.iloc[0]
             plain = table[(table.draft == baseline) & (table.sampling == sampling)]
@@ -69,21 +70,9 @@ def ratios(
                 sizes = f"{len(plain)} prompts, {group.draft.iloc[0]!r} {len(group)}, or others"
                 raise ValueError(f"{sampling}: the baseline {baseline!r} has {sizes}")
             sides.append(plain.set_index("prompt").loc[group.prompt])
-        found = bootstrap(*(side[column] for side in sides for column in columns))
+        found = bootstrap(*(side[name].fillna(0) for side in sides for name in columns))
         rows.append((*key, *found, len(group)))
     return pd.DataFrame(rows, columns=[*by, "value", "low", "high", "prompts"])
-
-
-def _check(table: pd.DataFrame, columns: Sequence[str], by: Sequence[str]) -> None:
-    lacking = [name for name in (*columns, *by) if name not in table.columns]
-    if table.empty or lacking:
-        has = f"the table has {len(table)} rows and lacks {', '.join(lacking) or 'nothing'}"
-        raise ValueError(f"{has}; `sampling` comes from `with_sampling`")
-    for column in columns:
-        missing = table[column].isna()
-        some = missing & ~missing.groupby([table[key] for key in by], dropna=False).transform("all")
-        if some.any() or np.isinf(table[column].astype(float)).any():
-            raise ValueError(f"{column} has a finite number in all rows of a setting, or in none")
 
 
 def without_few(rows: pd.DataFrame) -> pd.DataFrame:
