@@ -4,7 +4,7 @@ import math
 
 import pandas as pd
 import pytest
-from fakes import PROMPT, fixed_model, table_model
+from fakes import PROMPT, fixed_model
 
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.context import Context
@@ -161,15 +161,6 @@ def test_tokens_per_round_with_the_bonus_and_without(hand):
     assert (row.rounds, row.prompts) == (25, 10)
     assert (row.tokens_per_round, row.accepted_per_round) == (9 / 5, 4 / 5)
     assert 1.5 < row.tokens_per_round_low < 9 / 5 < row.tokens_per_round_high < 2
-
-
-def test_a_limit_cuts_the_tree_so_nothing_behind_it_is_at_risk():
-    model = table_model(4, 1)
-    done = decode(model, ChainDraft(model, 5), PROMPT, Chance(0, Sampler(0)), max_new_tokens=8)
-    guesses, rounds = collected(done)
-    counts = rounds[["deepest", "accepted", "emitted"]]
-    assert counts.values.tolist() == [[5, 5, 6], [1, 1, 2]]
-    assert hazards(guesses).at_risk.tolist() == [2, 1, 1, 1, 1]
 
 
 def test_rates_of_records_hold_the_exact_distribution():

@@ -5,7 +5,6 @@ count every method along these texts.
 
 import hashlib
 import json
-from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import accumulate, pairwise
@@ -17,13 +16,13 @@ from tqdm.auto import tqdm
 
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.commandline import Parser
+from specdec_lib.core.decode import decode
 from specdec_lib.core.files import DATA, tensor_file, write_whole
-from specdec_lib.models.batched import BatchedPasses
+from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.workload import DOMAINS, WHOLE, Ladder, Prompt, load_ladder, load_prompts, seeds
 
 TEXTS = DATA / "measured" / "texts"
 SAMPLERS = (Sampler(0), Sampler(1.0), Sampler(1.0, top_k=50))  # of the stored texts
-SEQUENCES = 64  # that are written at a time
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -33,7 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_common("--max-new-tokens", 256)
     limit = {"max_new_tokens": parser.parse_args(arguments).max_new_tokens}
     torch.set_num_threads(1)
-    ladder, prompts = load_ladder(device="cpu"), every_domain(WHOLE)
+    ladder, prompts = load_ladder(device="cpu", runtime="fast"), every_domain(WHOLE)
     for sampler, place in zip(SAMPLERS, places, strict=True):
         if place.is_file():
             print(f"{place} is there; delete it to have it written anew")
@@ -126,17 +125,6 @@ def known_texts(
     )
 
 
-@dataclass
-class _Writing:
-    """A text that is being written: the prompt's tokens, then the target's; `fed` of them read."""
-
-    prompt: Prompt
-    tokens: list[int]
-    begin: int
-    chance: Chance
-    fed: int = 0
-
-
 def write_texts(
     ladder: Ladder,
     prompts: Sequence[Prompt],
@@ -145,42 +133,11 @@ def write_texts(
     seed: int = 0,
     max_new_tokens: int = 256,
 ) -> Texts:
-    """What the target writes after each prompt, in float32: minutes for some hundred prompts.
-
-    These are the tokens of plain decoding but for near-ties: sums are in another order here.
-    """
-    waiting, tokens = deque[_Writing](), {prompt.name: () for prompt in prompts}
-    for prompt, own in zip(prompts, seeds(prompts, seed), strict=True):
-        given = [*ladder.encode(prompt)]
-        waiting.append(_Writing(prompt, given, len(given), Chance(own, sampler)))
-    rows = min(SEQUENCES, len(prompts))
-    positions = max(one.begin for one in waiting) + max_new_tokens
-    passes = BatchedPasses(ladder.target.model, rows, positions, dtype=torch.float32)
-    active = {row: waiting.popleft() for row in range(rows)}
-    with tqdm(total=len(prompts), desc=f"texts at T={sampler.temperature:g}", mininterval=5) as bar:
-        while active:
-            for row in _advance(active, passes, ladder.stop_tokens, max_new_tokens):
-                done = active.pop(row)
-                tokens[done.prompt.name] = tuple(done.tokens[done.begin :])
-                bar.update()
-                if waiting:
-                    active[row] = waiting.popleft()
+    """What the target writes after each prompt, by plain decoding."""
+    limits = {"max_new_tokens": max_new_tokens, "stop_tokens": ladder.stop_tokens}
+    numbered, tokens = [*zip(prompts, seeds(prompts, seed), strict=True)], {}
+    for prompt, own in tqdm(numbered, f"texts at T={sampler.temperature:g}", mininterval=5):
+        given, chance = ladder.encode(prompt), Chance(own, sampler)
+        tokens[prompt.name] = decode(ladder.target, NoDraft(), given, chance, **limits).tokens
     about = (ladder.card.get("target", ""), sampler, seed, max_new_tokens)
     return Texts(*about, {prompt.name: _digest(prompt) for prompt in prompts}, tokens)
-
-
-def _advance(
-    active: Mapping[int, _Writing], passes: BatchedPasses, stops: Sequence[int], longest: int
-) -> list[int]:
-    """One pass; the rows whose texts have ended."""
-    fed, ended = torch.zeros(2, passes.keys.shape[1], dtype=torch.long), []
-    for row, one in active.items():
-        fed[:, row] = torch.tensor([one.tokens[one.fed], one.fed])
-    logits = passes.logits(*fed)
-    for row, one in active.items():
-        one.fed += 1
-        if one.fed == len(one.tokens):
-            one.tokens.append(one.chance.choose(logits[row], one.fed))
-            if one.tokens[-1] in stops or len(one.tokens) == one.begin + longest:
-                ended.append(row)
-    return ended
