@@ -19,22 +19,21 @@ from specdec_lib.measure.planning import (
     settings,
     timed_passes,
     try_settings,
-    written_texts,
 )
 from specdec_lib.measure.race.contenders import AUTOREGRESSIVE
 from specdec_lib.measure.race.families import OURS
+from specdec_lib.measure.texts import Texts, write_texts
 from specdec_lib.theory import Overhead, PassTable
-from specdec_lib.workload import load_prompts
+from specdec_lib.workload import load_prompts, seeds
 
 pytestmark = pytest.mark.usefixtures("unchecked")
-LIMITS = {"tokens": 16, "seed": 3}
-SAMPLED = Sampler(1.0, top_k=8)
+LIMITS = {"max_new_tokens": 16, "seed": 3}
+SAMPLED, ASKED = Sampler(1.0, top_k=8), load_prompts("chat", "development", 2)
 
 
 @pytest.fixture(scope="module", params=[Sampler(0), SAMPLED], ids=["greedy", "sampled"])
-def texts(request, ladder) -> tuple[Sampler, list]:
-    prompts = load_prompts("chat", "development", 2)
-    return request.param, [*written_texts(ladder, request.param, prompts, LIMITS)]
+def texts(request, ladder) -> Texts:
+    return write_texts(ladder, ASKED, request.param, **LIMITS)
 
 
 def prices(*methods: str, round_seconds: float = 0.0, draft: float = 0.1) -> Prices:
@@ -45,17 +44,17 @@ def prices(*methods: str, round_seconds: float = 0.0, draft: float = 0.1) -> Pri
 
 
 def test_what_is_counted_is_what_decoding_does(ladder, texts):
-    sampler, written = texts
-    tried = settings(ladder, sampler, (AUTOREGRESSIVE, *OURS), 2, ())
+    tried = settings(ladder, texts.sampler, (AUTOREGRESSIVE, *OURS), 2, ())
     assert len(tried) == 1 + 2 * len(OURS)
-    trials = try_settings(ladder, sampler, written, tried)
+    trials = try_settings(ladder, ASKED, texts, tried)
     assert {*trials.situation} <= {*SITUATIONS}
     for (method, setting), draft in tried.items():
         own = trials[(trials.method == method) & (trials.setting == setting)]
-        for prompt, text in written:
-            options = {"max_new_tokens": len(text.tokens), "stop_tokens": ladder.stop_tokens}
-            made = decode(ladder.target, draft, text.prompt, Chance(text.seed, sampler), **options)
-            assert made.tokens == text.tokens
+        for prompt, seed in zip(ASKED, seeds(ASKED, 3), strict=True):
+            given, written = ladder.encode(prompt), texts.of(prompt)
+            options = {"max_new_tokens": len(written), "stop_tokens": ladder.stop_tokens}
+            made = decode(ladder.target, draft, given, Chance(seed, texts.sampler), **options)
+            assert made.tokens == written
             work, passes, wanted = whole(own[own.prompt == prompt.name]), Counter(), Counter()
             for (name, _, _), count in work.passes.items():
                 passes[name] += count
@@ -68,9 +67,8 @@ def test_what_is_counted_is_what_decoding_does(ladder, texts):
 
 
 def test_forecasts_add_prices_up_and_stand_beside_one_method(ladder, texts):
-    sampler, written = texts
-    tried = settings(ladder, sampler, (AUTOREGRESSIVE, "chain"), 2, ())
-    trials = try_settings(ladder, sampler, written, tried)
+    tried = settings(ladder, texts.sampler, (AUTOREGRESSIVE, "chain"), 2, ())
+    trials = try_settings(ladder, ASKED, texts, tried)
     table = forecasts(trials, prices(AUTOREGRESSIVE, "chain", round_seconds=0.25))
     plain = table.set_index("method").loc[AUTOREGRESSIVE]
     assert (plain.ms_per_token, plain.speed_up, plain.prompts) == (pytest.approx(1250), 1, 2)
@@ -85,13 +83,12 @@ def test_forecasts_add_prices_up_and_stand_beside_one_method(ladder, texts):
 
 @pytest.mark.parametrize("dear, declines", [(1e-6, False), (50.0, True)])
 def test_where_drafts_are_too_dear_the_policy_is_plain_decoding(ladder, texts, dear, declines):
-    sampler, written = texts
-    tried = settings(ladder, sampler, (AUTOREGRESSIVE, "chain", "tree"), 3, ())
-    trials = try_settings(ladder, sampler, written, tried)
+    tried = settings(ladder, texts.sampler, (AUTOREGRESSIVE, "chain", "tree"), 3, ())
+    trials = try_settings(ladder, ASKED, texts, tried)
     priced = prices(AUTOREGRESSIVE, "chain", "tree", PLANNED, draft=dear)
     policy, planned = follow_policy(trials, priced, tried)
     assert ({method for method, _ in policy.values()} == {AUTOREGRESSIVE}) == declines
-    own = try_settings(ladder, sampler, written, {(PLANNED, ""): planned})
+    own = try_settings(ladder, ASKED, texts, {(PLANNED, ""): planned})
     ms = forecasts(pd.concat([trials, own]), priced).set_index("method").ms_per_token
     if declines:
         assert ms[PLANNED] == ms[AUTOREGRESSIVE] == 1000
@@ -100,14 +97,12 @@ def test_where_drafts_are_too_dear_the_policy_is_plain_decoding(ladder, texts, d
 
 
 def test_passes_are_timed_where_the_texts_are_and_settings_of_every_method_tried(ladder, tmp_path):
-    prompts = load_prompts("chat", "development", 2)
-    written = [*written_texts(ladder, SAMPLED, prompts, LIMITS, tmp_path / "texts")]
-    assert written == [*written_texts(None, SAMPLED, prompts, LIMITS, tmp_path / "texts")]
-    passes = timed_passes(ladder, written, tmp_path)
+    texts = write_texts(ladder, ASKED, SAMPLED, **LIMITS)
+    passes = timed_passes(ladder, ASKED, texts, tmp_path)
     assert {*passes} == {"target", "middle", "draft"}
-    longest = max(len(text.prompt) + len(text.tokens) for _, text in written)
+    longest = max(len(ladder.encode(one)) + len(texts.of(one)) for one in ASKED)
     assert passes["target"].contexts[-1] == longest
-    policy, found = plan_settings(ladder, SAMPLED, written, passes, most=1, keep=tmp_path)
+    policy, found = plan_settings(ladder, ASKED, texts, passes, most=1, keep=tmp_path)
     trials, tried, priced = found
     assert {method for method, _ in tried} == {AUTOREGRESSIVE, *OURS, PLANNED} == {*priced.outside}
     assert {*policy} == {*SITUATIONS} and {*policy.values()} < {*tried}
@@ -137,11 +132,9 @@ def test_regret_is_held_against_the_best_of_the_other_half():
 
 
 def test_regret_rows_stand_beside_every_setting(ladder):
-    texts = {
-        split: [*written_texts(ladder, SAMPLED, load_prompts("chat", split, 2), LIMITS)]
-        for split in ("development", "held-out")
-    }
-    table = regret.regret_rows(ladder, SAMPLED, texts, prices().passes, most=1)
+    held_out = load_prompts("chat", "held-out", 2)
+    texts = write_texts(ladder, [*ASKED, *held_out], SAMPLED, **LIMITS)
+    table = regret.regret_rows(ladder, ASKED, held_out, texts, prices().passes, most=1)
     assert {*table.method} == {AUTOREGRESSIVE, *OURS, PLANNED}
     planned = table[table.method == PLANNED].iloc[0]
     assert planned.slower == 1 and table.forecast.notna().all()

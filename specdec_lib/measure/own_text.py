@@ -88,10 +88,8 @@ def own_text(
 def replay_draft(
     text: OwnText, draft: Draft, chance: Chance, *, stop_tokens: Sequence[int] = ()
 ) -> Generation:
-    """The generation that `decode` would give with this draft and `look_up`; the target's passes
-    are not in its usage, and take no time.
-
-    chance    that of the text
+    """The generation that `decode` would give with this draft, `look_up` and the text's chance; the
+    target's passes are not in its usage, and take no time.
 
     Raises ValueError if a text ends before its limit and not with a stop token, or a draft learns.
     """

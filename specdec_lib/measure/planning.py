@@ -7,8 +7,8 @@ above 0 up to some milliseconds a token.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -26,19 +26,19 @@ from specdec_lib.measure.latency.speeds import fit_overheads
 from specdec_lib.measure.own_text import OwnText, replay_draft, whole, work_of
 from specdec_lib.measure.race.contenders import AUTOREGRESSIVE
 from specdec_lib.measure.race.families import ON_TREES, OURS, drafts
-from specdec_lib.measure.race.harness import WARM_UP, TargetText, target_texts
+from specdec_lib.measure.race.harness import WARM_UP
 from specdec_lib.measure.race.lineup import spread
 from specdec_lib.measure.sweep.identity import fingerprint
 from specdec_lib.measure.sweep.kept import Kept, Row
+from specdec_lib.measure.texts import Texts
 from specdec_lib.theory import Overhead, PassTable, Tally, Work, best_policy, smoothed
-from specdec_lib.workload import Ladder, Prompt
+from specdec_lib.workload import Ladder, Prompt, seeds
 
 BUILT_ON = 3  # trees that staged drafts and tails are built on: those with the best forecasts
-FIRST = 2  # texts that these are chosen on
+FIRST = 2  # prompts that these are chosen on
 REPEATS = 9  # of every timed pass
 PLANNED = "planned"
 Named = tuple[str, str]  # method and setting
-Text = tuple[Prompt, TargetText]
 
 
 class Prices(NamedTuple):
@@ -56,28 +56,13 @@ class Tried(NamedTuple):
     prices: Prices
 
 
-def written_texts(
-    ladder: Ladder,
-    sampler: Sampler,
-    prompts: Sequence[Prompt],
-    limits: Mapping[str, int],
-    keep: Path | None = None,
-) -> Iterator[Text]:
-    """The prompts, and what the target writes after each; finished ones are kept in a folder."""
-    for prompt in tqdm(prompts, "target's texts", mininterval=1):
-        made = map(asdict, target_texts(ladder, [prompt], sampler, **limits))
-        [row] = Kept(keep).rows(prompt, partial(list, made))
-        lists = {name: tuple(row[name]) for name in ("prompt", "tokens")}
-        yield prompt, TargetText(**row | lists)
-
-
-def timed_passes(ladder: Ladder, texts: Sequence[Text], keep: Path | None) -> dict[str, PassTable]:
+def timed_passes(
+    ladder: Ladder, prompts: Sequence[Prompt], texts: Texts, keep: Path | None
+) -> dict[str, PassTable]:
     """Seconds of the target's `score` and of the drafts' passes, after half as many tokens as the
-    shortest text has and as many as the longest.
-
-    Raises ValueError if a model has too few positions for that.
+    shortest text has and as many as the longest.  Raises ValueError if a model has no room for it.
     """
-    lengths = [len(text.prompt) + len(text.tokens) for _, text in texts]
+    lengths = [len(ladder.encode(one)) + len(texts.of(one)) for one in prompts]
     most = ladder.max_positions - len(ROWS) - max(ROWS)
     contexts = sorted({max(1, min(most, length)) for length in (min(lengths) // 2, max(lengths))})
 
@@ -85,7 +70,7 @@ def timed_passes(ladder: Ladder, texts: Sequence[Text], keep: Path | None) -> di
         timed = time_passes(ladder.models, rows=ROWS, contexts=contexts, repeats=REPEATS)
         return curves(timed).to_dict("records")
 
-    table = pd.DataFrame(Kept(keep).rows(texts[0][0], measure))
+    table = pd.DataFrame(Kept(keep).rows(prompts[0], measure))
     target = pass_tables(table, column="seconds")[ladder.target.name]
     return pass_tables(table) | {ladder.target.name: target}
 
@@ -103,27 +88,26 @@ def settings(
 
 def trial_rows(
     ladder: Ladder,
-    sampler: Sampler,
-    text: TargetText,
+    prompt: Prompt,
+    texts: Texts,
     tried: Mapping[Named, Draft],
     *,
     warm_up: bool = False,
 ) -> list[Row]:
     """The rounds of each draft along a text, a row per draft and situation in which some began:
     method, setting, situation, work (tokens, rounds, guesses, counts by pass) and outside, seconds
-    outside the drafts' passes and the target.
+    outside the drafts' passes and the target.  Raises ValueError for drafts that learn.
 
     warm_up    replay a few tokens before: first calls take longer
-
-    Raises ValueError for drafts that learn.
     """
-    own = OwnText.of(ladder.target, text.prompt, text.tokens, len(text.tokens))
-    rows, few = [], replace(own, tokens=own.tokens[:WARM_UP], limit=min(WARM_UP, own.limit))
+    written, chance = texts.of(prompt), Chance(seeds([prompt], texts.seed)[0], texts.sampler)
+    own = OwnText.of(ladder.target, ladder.encode(prompt), written, len(written))
+    rows, few = [], replace(own, tokens=written[:WARM_UP], limit=min(WARM_UP, len(written)))
     for (method, setting), draft in tried.items():
         if warm_up:
-            replay_draft(few, draft, Chance(text.seed, sampler))
+            replay_draft(few, draft, chance)
         context, by = own.context, defaultdict[int, list[Round]](list)
-        for one in replay_draft(own, draft, Chance(text.seed, sampler)).rounds:
+        for one in replay_draft(own, draft, chance).rounds:
             by[situation(context)].append(one)
             context = context.extended(one.emitted)
         for place, rounds in by.items():
@@ -136,20 +120,20 @@ def trial_rows(
 
 def try_settings(
     ladder: Ladder,
-    sampler: Sampler,
-    texts: Sequence[Text],
+    prompts: Sequence[Prompt],
+    texts: Texts,
     tried: Mapping[Named, Draft],
     keep: Path | None = None,
 ) -> pd.DataFrame:
-    """`trial_rows` of every text, with the prompt's name; finished texts are kept in a folder."""
-    kept, cold = Kept(keep and keep / fingerprint(tried)), iter([True])
+    """`trial_rows` of every prompt, with its name; finished prompts are kept in a folder."""
+    kept, found = Kept(keep and keep / fingerprint(tried)), []
+    cold = iter([True])  # the first prompt that is run warms the drafts up
 
-    def run(text: TargetText) -> list[Row]:  # the first text that is run warms the drafts up
-        return trial_rows(ladder, sampler, text, tried, warm_up=next(cold, False))
+    def run(prompt: Prompt) -> list[Row]:
+        return trial_rows(ladder, prompt, texts, tried, warm_up=next(cold, False))
 
-    found = []
-    for prompt, text in tqdm(texts, "texts", mininterval=1):
-        for row in kept.rows(prompt, partial(run, text)):
+    for prompt in tqdm(prompts, "texts", mininterval=1):
+        for row in kept.rows(prompt, partial(run, prompt)):
             *counts, passes = row["work"]
             work = Work(*counts, {tuple(one): n for one, n in passes}, ladder.target.name)
             found.append(row | {"prompt": prompt.name, "work": work})
@@ -206,25 +190,25 @@ def follow_policy(
 
 def plan_settings(
     ladder: Ladder,
-    sampler: Sampler,
-    texts: Sequence[Text],
+    prompts: Sequence[Prompt],
+    texts: Texts,
     passes: Mapping[str, PassTable],
     *,
     most: int,
     keep: Path | None = None,
 ) -> tuple[dict[int, Named], Tried]:
-    """Plain decoding and at most so many settings of every method, on these texts; the best policy
-    over them, and the planned draft that follows it, tried as the last.
+    """Plain decoding and at most so many settings of every method, tried on these prompts; the best
+    policy over them, and the planned draft that follows it, tried as the last.
     """
     known = [method for method in OURS if method not in ON_TREES]
-    run = partial(try_settings, ladder, sampler, texts, keep=keep)
-    first = settings(ladder, sampler, (AUTOREGRESSIVE, *known), most, ())
+    run = partial(try_settings, ladder, prompts, texts, keep=keep)
+    first = settings(ladder, texts.sampler, (AUTOREGRESSIVE, *known), most, ())
     trials = run(first)
     few = trials[trials.prompt.isin(trials.prompt.unique()[:FIRST])]
     few = few[few.method.isin((AUTOREGRESSIVE, "tree"))]
     ranked = forecasts(few, Prices(passes, fit_overheads(trials)))
     trees = [*ranked.setting[ranked.method == "tree"][:BUILT_ON]]
-    tried = first | (rest := settings(ladder, sampler, ON_TREES, most, trees))
+    tried = first | (rest := settings(ladder, texts.sampler, ON_TREES, most, trees))
     trials = pd.concat([trials, run(rest)], ignore_index=True)
     policy, draft = follow_policy(trials, Prices(passes, fit_overheads(trials)), tried)
     planned: dict[Named, Draft] = {(PLANNED, "policy"): draft}

@@ -8,8 +8,7 @@ passes are priced as notebook 05 measured them on this machine, and the rest as 
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import astuple, replace
-from functools import partial
-from itertools import product
+from itertools import chain, product
 from pathlib import Path
 
 import pandas as pd
@@ -22,22 +21,16 @@ from specdec_lib.core.commandline import Parser, write_csv
 from specdec_lib.core.files import DATA, cache_folder
 from specdec_lib.measure.latency import machine_name, stored_tables
 from specdec_lib.measure.latency.passes import pass_tables
-from specdec_lib.measure.planning import (
-    PLANNED,
-    Text,
-    forecasts,
-    plan_settings,
-    try_settings,
-    written_texts,
-)
+from specdec_lib.measure.planning import PLANNED, forecasts, plan_settings, try_settings
 from specdec_lib.measure.race.families import with_int8_drafts
 from specdec_lib.measure.sweep.identity import fingerprint
 from specdec_lib.measure.sweep.ratios import sampling_of
 from specdec_lib.measure.sweep.stacks import SAMPLERS
+from specdec_lib.measure.texts import Texts, write_texts
 from specdec_lib.models.cached.model import CachedModel
 from specdec_lib.models.loading import fast_model
 from specdec_lib.theory import PassTable
-from specdec_lib.workload import DOMAINS, SPLITS, Ladder, load_ladder, load_prompts
+from specdec_lib.workload import DOMAINS, SPLITS, Ladder, Prompt, load_ladder, load_prompts
 
 PLACE = DATA / "measured" / "regret.csv"
 SPEED_UP = ["speed_up", "speed_up_low", "speed_up_high"]
@@ -61,11 +54,9 @@ def main(arguments: list[str] | None = None) -> None:
         for sampler, domain in tqdm([*product(samplers, domains)], name):
             same = (machine_name(), sampler, domain, limit, tokens, ladder)
             keep = cache_folder() / "regret" / fingerprint(*same)
-            texts, limits = {}, {"tokens": tokens, "seed": 0}
-            for split in SPLITS:
-                prompts = load_prompts(domain, split, limit)
-                texts[split] = [*written_texts(ladder, sampler, prompts, limits, keep / "texts")]
-            own = regret_rows(ladder, sampler, texts, passes, keep=keep)
+            splits = [load_prompts(domain, split, limit) for split in SPLITS]
+            texts = write_texts(ladder, [*chain(*splits)], sampler, max_new_tokens=tokens)
+            own = regret_rows(ladder, *splits, texts, passes, keep=keep)
             labels = {"sampling": sampling_of(*astuple(sampler)), "domain": domain}
             rows.append(own.assign(pair=name, **labels))
             tqdm.write(summarise_regret(rows[-1]).round(3).to_string(index=False))
@@ -73,10 +64,9 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def pairs() -> Iterator[tuple[str, Ladder, Sequence[Sampler], Sequence[str], int]]:
-    """Models that plans are made for: name, models, samplers, domains and tokens of a text.
-
-    The embedded ladder; its middle model as a target of its own, with the draft; and both with
-    random weights, where every token is a round (greedily such a model repeats itself).
+    """Name, models, samplers, domains and tokens of a text: of the embedded ladder; of its middle
+    model as a target, with the draft; and of both with random weights, where every token is a round
+    (greedily such a model repeats itself).
     """
     exact = load_ladder(device="cpu", runtime="fast")
     yield "SmolLM2-135M and its drafts", with_int8_drafts(exact), SAMPLERS, DOMAINS, TOKENS
@@ -93,8 +83,9 @@ def pairs() -> Iterator[tuple[str, Ladder, Sequence[Sampler], Sequence[str], int
 
 def regret_rows(
     ladder: Ladder,
-    sampler: Sampler,
-    texts: Mapping[str, Sequence[Text]],
+    development: Sequence[Prompt],
+    held_out: Sequence[Prompt],
+    texts: Texts,
     passes: Mapping[str, PassTable],
     *,
     most: int = SETTINGS,
@@ -104,33 +95,29 @@ def regret_rows(
     token on the development prompts), ms_per_token, tokens_per_round on the held-out ones, first
     and second (milliseconds on each half of these), speed_up over plain decoding, and slower: its
     time ÷ that of the planned draft; both with intervals over prompts.
-
-    texts    of "development" and "held-out" prompts
     """
-    if len(texts["held-out"]) < 2:
-        raise ValueError(f"regret needs 2 held-out prompts, got {len(texts['held-out'])}")
-    plan = partial(plan_settings, ladder, sampler, passes=passes, most=most, keep=keep)
-    _, (trials, drafts, prices) = plan(texts["development"])
-    found = try_settings(ladder, sampler, texts["held-out"], drafts, keep)
-    names = [prompt.name for prompt, _ in texts["held-out"]]
+    if len(held_out) < 2:
+        raise ValueError(f"regret needs 2 held-out prompts, got {len(held_out)}")
+    _, tried = plan_settings(ladder, development, texts, passes, most=most, keep=keep)
+    found = try_settings(ladder, held_out, texts, tried.drafts, keep)
+    names = [prompt.name for prompt in held_out]
 
     def by_setting(rows: pd.DataFrame, **options: str) -> pd.DataFrame:
-        return forecasts(rows, prices, **options).set_index(["method", "setting"])
+        return forecasts(rows, tried.prices, **options).set_index(["method", "setting"])
 
     table = by_setting(found)
     halves = {half: found[found.prompt.isin(names[place::2])] for place, half in enumerate(HALVES)}
-    for name, rows in {"forecast": trials, **halves}.items():
+    for name, rows in {"forecast": tried.trials, **halves}.items():
         table[name] = by_setting(rows).ms_per_token
     table[["slower", "slower_high", "slower_low"]] = 1 / by_setting(found, beside=PLANNED)[SPEED_UP]
     return table.reset_index()
 
 
 def summarise_regret(table: pd.DataFrame) -> pd.DataFrame:
-    """Per pair, sampler and domain three rows: the plan (the setting, or the planned draft, with
-    the best forecast), the planned draft, and the fixed setting that was best in hindsight, with
-    milliseconds per token, the speed-up over plain decoding, the number of settings that were
-    tried, and regret: the time on one half of the held-out prompts ÷ that of the setting that was
-    best on the other half, less 1, the mean of both ways.
+    """Per pair, sampler and domain three rows: the plan (what has the best forecast), the planned
+    draft, and the fixed setting that was best in hindsight; with milliseconds per token, the
+    speed-up over plain decoding, the number of settings tried, and regret: the time on one half of
+    the held-out prompts ÷ that of the setting best on the other, less 1, the mean of both ways.
     """
     rows, keys = [], ["pair", "sampling", "domain"]
     for key, own in table.groupby(keys, sort=False):

@@ -202,12 +202,10 @@ def _expected_by_parent(shape: Shape, looked_at: pd.DataFrame) -> float:
 
 
 def compare_predictions(predicted: pd.DataFrame, measured: pd.DataFrame) -> pd.DataFrame:
-    """`predict_tokens` beside `replayed_tokens` of the same trees: with measured, low, high,
-    prompts, and error (a share).
-    """
-    columns = {"draft": "name", "tokens_per_round": "measured", "prompts": "prompts"}
-    columns |= {"tokens_per_round_low": "low", "tokens_per_round_high": "high"}
-    found = predicted.merge(measured[list(columns)].rename(columns=columns), "left", "name")
+    """`predict_tokens` and `replayed_tokens` of the same trees, and the error (a share)."""
+    ends = {f"tokens_per_round_{end}": end for end in ("low", "high")}
+    columns = {"draft": "name", "tokens_per_round": "measured", "prompts": "prompts"} | ends
+    found = predicted.merge(measured[[*columns]].rename(columns=columns), "left", "name")
     return found.assign(error=found.predicted / found.measured - 1)
 
 

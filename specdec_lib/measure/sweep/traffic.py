@@ -46,10 +46,9 @@ def model_shape(model: LanguageModel, *, bytes_per_number: float = 2.0) -> Model
 
 
 def size_table(ladder: Ladder) -> pd.DataFrame:
-    """A row per model of the ladder, the largest first, in millions of parameters: model; layers,
-    without embeddings; head, the output matrix, of a cut one the frequent tokens' rows; a_pass, the
-    sum; staged_paper and cascade_paper, the models of that place there, with embeddings (or NaN);
-    and the share of the target's of these three.
+    """A row per model, the largest first, in millions of parameters: model; layers; head, of a cut
+    one the frequent tokens' rows; a_pass, the sum; staged_paper and cascade_paper, the models of
+    that place there, with embeddings (or NaN); and the share of the target's of these three.
     """
     prices, rows = price_list("ms"), []
     for model in ladder.models:
@@ -63,12 +62,11 @@ def size_table(ladder: Ladder) -> pd.DataFrame:
 
 
 def generation_bytes(table: pd.DataFrame, shapes: Mapping[str, ModelShape]) -> pd.Series:
-    """Bytes per row of a sweep: weights, keys and values, and activations of every pass of every
-    model.
+    """Bytes per row of a sweep: weights, keys and values, and activations of all models' passes,
+    each charged the context up to the round's root; the prompt and n-grams are left out.
 
     shapes    by the models' names in the sweep; others may stand for them, such as the paper's
 
-    A pass is charged the context up to the round's root; the prompt and n-grams are left out.
     Raises ValueError if a model ran that has no shape.
     """
 

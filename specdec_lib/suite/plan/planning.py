@@ -27,14 +27,7 @@ from specdec_lib.measure.compare.verdict import HARDLY
 from specdec_lib.measure.intervals import with_interval
 from specdec_lib.measure.latency.machine import machine_name
 from specdec_lib.measure.own_text import whole
-from specdec_lib.measure.planning import (
-    Named,
-    Tried,
-    forecasts,
-    plan_settings,
-    timed_passes,
-    written_texts,
-)
+from specdec_lib.measure.planning import Named, Tried, forecasts, plan_settings, timed_passes
 from specdec_lib.measure.race.contenders import AUTOREGRESSIVE, ours
 from specdec_lib.measure.race.families import TOKEN_BY_TOKEN, with_int8_drafts
 from specdec_lib.measure.race.harness import race_prompts
@@ -44,6 +37,7 @@ from specdec_lib.measure.race.table import over_plain, ratio_table
 from specdec_lib.measure.sweep.grid import Setting
 from specdec_lib.measure.sweep.identity import fingerprint
 from specdec_lib.measure.sweep.ratios import without_few
+from specdec_lib.measure.texts import write_texts
 from specdec_lib.models.loading import RUNTIMES
 from specdec_lib.suite.hf.settings import export_setting
 from specdec_lib.theory import Margin, margin
@@ -110,13 +104,14 @@ def make_plan(
     device = machine_name(str(ladder.target.model.device))
     same = (device, sampler, limits, settings, [one.text for one in development], ladder)
     folder = keep and keep / fingerprint(*same)
-    texts = [*written_texts(ladder, sampler, development, limits, folder and folder / "texts")]
-    passes = timed_passes(ladder, texts, folder and folder / "passes")
+    texts = write_texts(ladder, development, sampler, seed=seed, max_new_tokens=tokens)
+    passes = timed_passes(ladder, development, texts, folder and folder / "passes")
     asked = {"most": settings, "keep": folder}
-    policy, tried = plan_settings(ladder, sampler, texts, passes, **asked)
+    policy, tried = plan_settings(ladder, development, texts, passes, **asked)
     table = forecasts(tried.trials, tried.prices)
     best, raced = _to_race(table, tried.drafts)
-    say(f"{len(tried.drafts)} settings were counted on {len(texts)} prompts; the best forecasts:")
+    counted = f"{len(tried.drafts)} settings were counted on {len(development)} prompts"
+    say(f"{counted}; the best forecasts:")
     say(table.head(5).drop(columns="prompts").round(2).to_string(index=False))
     kept = folder and folder / "held-out" / fingerprint(raced)
     rows = _race(ladder, sampler, raced, held_out, limits, kept)
