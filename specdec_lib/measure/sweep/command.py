@@ -4,7 +4,7 @@ prompts, counted along the target's stored texts; into data/measured and the REA
 Every tenth prompt is really decoded too. A run that was interrupted goes on where it was.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import partial
 
 import pandas as pd
@@ -90,10 +90,10 @@ def summarise_domains(rows: pd.DataFrame, checks: pd.DataFrame) -> pd.DataFrame:
 def markdown(table: pd.DataFrame) -> str:
     """The summary as the README shows it: all domains by sampler, then each domain."""
     samplings, whole = list(dict.fromkeys(table.sampling)), table[table.domain == ALL]
-    first = whole[whole.draft == whole.draft.iloc[0]].set_index("sampling")
+    first = whole[whole.draft == whole.draft.iloc[0]]
     texts = "; ".join(
-        f"{sampling}: {row.tokens:,.0f} tokens, repetition {row.repetition:.2f}"
-        for sampling, row in first.iterrows()
+        f"{row.sampling}: {row.tokens:,.0f} tokens, repetition {row.repetition:.2f}"
+        for row in first.itertuples()
     )
     heads = [f"{sampling}: tokens per round | acceptance rate" for sampling in samplings]
     greedy = table[(table.sampling == samplings[0]) & (table.domain != ALL)]
@@ -106,22 +106,18 @@ def markdown(table: pd.DataFrame) -> str:
         "",
         f"| draft | {' | '.join(heads)} |",
         f"|---|{'---|---|' * len(samplings)}",
-        *_lines(whole, "sampling", samplings, ["tokens_per_round", "acceptance_rate"]),
+        *_lines(whole, "tokens_per_round", "acceptance_rate"),
         "",
         f"| tokens per round, {samplings[0]} | {' | '.join(DOMAINS)} |",
         f"|---|{'---|' * len(DOMAINS)}",
-        *_lines(greedy, "domain", DOMAINS, ["tokens_per_round"]),
+        *_lines(greedy, "tokens_per_round"),
     ]
     return "\n".join(lines)
 
 
-def _lines(
-    table: pd.DataFrame, column: str, values: Sequence[str], names: Sequence[str]
-) -> Iterator[str]:
-    """A line per draft, with cells for each value of a column."""
-    keyed = table.set_index(["draft", column])
+def _lines(table: pd.DataFrame, *names: str) -> Iterator[str]:
+    """A line per draft, with a cell per row and name."""
     ends = [[name, f"{name}_low", f"{name}_high"] for name in names]
-    for draft in dict.fromkeys(table.draft):
-        rows = [keyed.loc[draft, value] for value in values]
-        cells = [with_interval(*row[three]) for row in rows for three in ends]
+    for draft, own in table.groupby("draft", sort=False):
+        cells = [with_interval(*row[three]) for _, row in own.iterrows() for three in ends]
         yield f"| {draft} | {' | '.join(cells)} |"

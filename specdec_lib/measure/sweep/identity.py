@@ -19,13 +19,12 @@ from specdec_lib.core.protocols import LanguageModel
 
 PACKAGE = __name__.partition(".")[0]
 LIBRARY = Path(sys.modules[PACKAGE].__file__).resolve().parent
-ABOVE = ("show", "suite")  # wings that nothing here imports: their files do not count
 COMPUTING = ("torch", "transformers", "tokenizers", "numpy", "numba")  # their versions count
 
 
 def fingerprint(*things: object) -> str:
     """A digest of values, functions, dataclasses, arrays, tokenizers and models, by their content,
-    of the library's code up to this wing, of versions, and of PyTorch's number of threads.
+    of the library's code, of versions, and of PyTorch's number of threads.
 
     A field of a dataclass with `repr=False` is a memory and does not count. A function or class
     from outside the library counts with its source.  Raises ValueError for anything that cannot be
@@ -45,12 +44,9 @@ def short_digest(content: str | bytes | memoryview) -> str:
 
 @functools.cache
 def library() -> str:
-    """A digest of every Python file of the library that rows may follow from."""
-    texts = {
-        path.relative_to(LIBRARY).as_posix(): path.read_text(encoding="utf-8")
-        for path in sorted(LIBRARY.rglob("*.py"))
-        if path.relative_to(LIBRARY).parts[0] not in ABOVE
-    }
+    """A digest of every Python file of the library."""
+    paths = sorted(LIBRARY.rglob("*.py"))
+    texts = [(str(path.relative_to(LIBRARY)), path.read_text(encoding="utf-8")) for path in paths]
     return short_digest(json.dumps(texts))
 
 
@@ -108,8 +104,7 @@ def _named(thing: type | Callable) -> list[str]:
     if "<" in thing.__qualname__ or inspect.ismethod(thing) or not thing.__module__:
         named = "so it cannot be told apart: give a function or class of a module instead"
         raise ValueError(f"{thing.__qualname__} may remember variables, {named}")
-    package, *rest = thing.__module__.split(".")
     name = f"{thing.__module__}.{thing.__qualname__}"
-    if inspect.isbuiltin(thing) or (package == PACKAGE and {*rest[:1]}.isdisjoint(ABOVE)):
+    if inspect.isbuiltin(thing) or thing.__module__.partition(".")[0] == PACKAGE:
         return [name]
     return [name, inspect.getsource(inspect.unwrap(thing))]

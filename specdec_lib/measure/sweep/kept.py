@@ -30,18 +30,14 @@ class Kept:
         readable = re.sub(r"[^\w.-]+", "-", prompt.name)[:80]
         digest = short_digest(json.dumps(asdict(prompt)))[:12]
         path = self.folder / f"{readable}-{digest}.json"
-        found = _whole_rows(path)
+        try:
+            known, body = path.read_text(encoding="utf-8").split("\n", 1)
+            found = json.loads(body) if known == short_digest(body) else []
+        except (FileNotFoundError, ValueError):
+            found = []
         if not found or count not in (None, len(found)):
             found = make()
             body = json.dumps(found, default=lambda number: number.item())
             self.folder.mkdir(parents=True, exist_ok=True)
             write_whole(path, f"{short_digest(body)}\n{body}".encode())
         return found
-
-
-def _whole_rows(path: Path) -> list[Row]:
-    try:
-        digest, body = path.read_text(encoding="utf-8").split("\n", 1)
-    except (FileNotFoundError, ValueError):
-        return []
-    return json.loads(body) if digest == short_digest(body) else []
