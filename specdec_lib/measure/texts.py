@@ -28,16 +28,14 @@ SAMPLERS = (Sampler(0), Sampler(1.0), Sampler(1.0, top_k=50))  # of the stored t
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command; a sampler's file that is there is not written again."""
     places = [text_file(one) for one in SAMPLERS]
-    parser = Parser("measure texts", __doc__.partition(": ")[2], writes=places)
-    parser.add_common("--max-new-tokens", 256)
-    limit = {"max_new_tokens": parser.parse_args(arguments).max_new_tokens}
+    Parser("measure texts", __doc__.partition(": ")[2], writes=places).parse_args(arguments)
     torch.set_num_threads(1)
     ladder, prompts = load_ladder(device="cpu", runtime="fast"), every_domain(WHOLE)
     for sampler, place in zip(SAMPLERS, places, strict=True):
         if place.is_file():
             print(f"{place} is there; delete it to have it written anew")
         else:
-            write_texts(ladder, prompts, sampler, **limit).save(place)
+            write_texts(ladder, prompts, sampler).save(place)
 
 
 def text_file(sampler: Sampler) -> Path:
@@ -117,12 +115,9 @@ def known_texts(
 ) -> tuple[Texts, ...]:
     """The stored texts of those samplers that have this seed, all these prompts and the length."""
     found = [Texts.load(text_file(one)) for one in samplers if text_file(one).is_file()]
-    return tuple(
-        one
-        for one in found
-        if (one.sampler in samplers and one.seed == seed)
-        and (one.max_new_tokens >= max_new_tokens and all(map(one.holds, prompts)))
-    )
+    same = (one for one in found if one.sampler in samplers and one.seed == seed)
+    long = (one for one in same if max_new_tokens <= one.max_new_tokens)
+    return tuple(one for one in long if all(map(one.holds, prompts)))
 
 
 def write_texts(

@@ -25,12 +25,11 @@ def collect(
     generations: Iterable[tuple[Setting, Prompt, Generation]],
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """A row per guess that was looked at (each child of the root and of each accepted node), and a
-    row per round, of what `sweep.grid.generations` yields; the glossary has most columns.
+    row per round, of what `sweep.grid.generations` yields.
 
     Of a guess, depth is 1 below the root, rank from 0 in draw order, parent_rank −1 at depth 1,
     confidence its score ÷ its parent's; tried, where it or no sibling before it was accepted. Of a
-    round, source is of the first emitted token, deepest the depth of its tree, stop "" before the
-    last one.
+    round, source is of the first emitted token, deepest the tree's depth, stop "" but in the last.
     """
     looked_at, played = [], []
     for setting, prompt, generation in generations:
@@ -143,11 +142,10 @@ def expected_calibration_error(table: pd.DataFrame, *, bins: int = 10) -> float:
 
 def rank_rates(table: pd.DataFrame, *, by_depth: bool = True, least: int = 30) -> list[list[float]]:
     """P(the child at a rank is accepted | its parent was reached and had one there), by depth and
-    rank.
+    rank; of all depths as one unless `by_depth`.
 
-    by_depth    False: all depths are counted as one
-    least       the first depth with fewer reached nodes, and all below it, count with the last that
-                had enough; the first rank that was there less often ends its list
+    least    the first depth with fewer reached nodes, and all below it, count with the last that
+             had enough; the first rank that was there less often ends its list
     """
     level = table["depth"] if by_depth else table["depth"].clip(upper=1)
     reached = level[table["rank"] == 0].value_counts()
