@@ -8,7 +8,6 @@ above 0 up to some milliseconds a token.
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -26,7 +25,6 @@ from specdec_lib.measure.latency.speeds import fit_overheads
 from specdec_lib.measure.own_text import OwnText, replay_draft, whole, work_of
 from specdec_lib.measure.race.contenders import AUTOREGRESSIVE
 from specdec_lib.measure.race.families import ON_TREES, OURS, drafts
-from specdec_lib.measure.race.harness import WARM_UP
 from specdec_lib.measure.race.lineup import spread
 from specdec_lib.measure.sweep.identity import fingerprint
 from specdec_lib.measure.sweep.kept import Kept, Row
@@ -98,14 +96,14 @@ def trial_rows(
     method, setting, situation, work (tokens, rounds, guesses, counts by pass) and outside, seconds
     outside the drafts' passes and the target.  Raises ValueError for drafts that learn.
 
-    warm_up    replay a few tokens before: first calls take longer
+    warm_up    replay the text once before: first calls take longer
     """
     written, chance = texts.of(prompt), Chance(seeds([prompt], texts.seed)[0], texts.sampler)
     own = OwnText.of(ladder.target, ladder.encode(prompt), written, len(written))
-    rows, few = [], replace(own, tokens=written[:WARM_UP], limit=min(WARM_UP, len(written)))
+    rows = []
     for (method, setting), draft in tried.items():
         if warm_up:
-            replay_draft(few, draft, chance)
+            replay_draft(own, draft, chance)
         context, by = own.context, defaultdict[int, list[Round]](list)
         for one in replay_draft(own, draft, chance).rounds:
             by[situation(context)].append(one)

@@ -23,7 +23,6 @@ from specdec_lib.core.tree.shape import children_of
 from specdec_lib.drafts.trees.growing import TreeDraft
 from specdec_lib.measure.acceptance.rates import rank_rates
 from specdec_lib.measure.intervals import bootstrap, named_interval
-from specdec_lib.measure.replay.cascade_rounds import RoundAlong, rounds_along
 from specdec_lib.measure.replay.recording import chain_of
 from specdec_lib.measure.sweep.grid import Setting, generations
 from specdec_lib.measure.texts import every_domain, known_texts
@@ -102,23 +101,23 @@ def ranks_by_temperature(
     return found
 
 
-def replay_shape(shape: Shape, taken: Taken) -> Iterator[RoundAlong]:
-    """The rounds of a tree of this shape; a proposal is the nodes that the text reaches."""
-    children = children_of(shape.parents)
-
-    def propose(start: int) -> tuple[int, list[int]]:
+def replay_shape(shape: Shape, taken: Taken) -> Iterator[tuple[int, list[int]]]:
+    """The rounds of a tree of this shape: where each starts, and the nodes that the text reaches,
+    the root first; it emits as many tokens, but where the text ends.
+    """
+    children, start = children_of(shape.parents), 0
+    while start < len(taken):
         reached = [ROOT]
         for rank in taken[start:]:
             if rank is None or rank >= len(children[reached[-1]]):
                 break
             reached.append(children[reached[-1]][rank])
-        return len(reached) - 1, reached
-
-    return rounds_along(len(taken), propose)
+        yield start, reached
+        start += len(reached)
 
 
 def _rounds(shape: Shape, texts: Sequence[Taken]) -> list[int]:
-    return [sum(1 for _ in replay_shape(shape, taken)) for taken in texts]
+    return [len([*replay_shape(shape, taken)]) for taken in texts]
 
 
 def replayed_tokens(trees: Mapping[str, Shape], texts: Sequence[Taken]) -> pd.DataFrame:
@@ -137,7 +136,7 @@ def replayed_guesses(shape: Shape, texts: Sequence[Taken]) -> pd.DataFrame:
     """
     children, rows = children_of(shape.parents), []
     for prompt, taken in enumerate(texts):
-        for start, _, _, nodes in replay_shape(shape, taken):
+        for start, nodes in replay_shape(shape, taken):
             for depth, node in enumerate(nodes[: max(0, len(taken) - 1 - start)], 1):
                 above, found = shape.ranks[node] if node else -1, taken[start + depth - 1]
                 ranks = range(len(children[node]))
