@@ -132,16 +132,16 @@ def replayed_tokens(trees: Mapping[str, Shape], texts: Sequence[Taken]) -> pd.Da
 
 def replayed_guesses(shape: Shape, texts: Sequence[Taken]) -> pd.DataFrame:
     """What `rank_rates` reads of the rows of guesses, for a tree of this shape along the texts:
-    prompt, depth, rank, parent_rank, accepted; without guesses for a text's last token.
+    depth, rank, parent_rank, accepted; without guesses for a text's last token.
     """
     children, rows = children_of(shape.parents), []
-    for prompt, taken in enumerate(texts):
+    for taken in texts:
         for start, nodes in replay_shape(shape, taken):
             for depth, node in enumerate(nodes[: max(0, len(taken) - 1 - start)], 1):
                 above, found = shape.ranks[node] if node else -1, taken[start + depth - 1]
                 ranks = range(len(children[node]))
-                rows += [(prompt, depth, rank, above, rank == found) for rank in ranks]
-    return pd.DataFrame(rows, columns=["prompt", "depth", "rank", "parent_rank", "accepted"])
+                rows += [(depth, rank, above, rank == found) for rank in ranks]
+    return pd.DataFrame(rows, columns=["depth", "rank", "parent_rank", "accepted"])
 
 
 def position_rates(texts: Sequence[Taken], *, ranks: int = RANKS) -> pd.DataFrame:

@@ -88,7 +88,7 @@ def generation_row(
     row |= {"prompt": prompt.name, "tokens": len(generation.tokens), "rounds": len(rounds)}
     for name in ("proposed", "accepted", "tried"):
         row[name] = sum(getattr(one, name) for one in rounds)
-    row |= {"repetition": repetition(generation.tokens), "stop": generation.stop}
+    row["repetition"] = repetition(generation.tokens)
     counts = {target: [(1, len(one.tree)) for one in rounds]}
     for name in rounds[0].usage:  # also the target's own passes, where it makes them
         counts[name] = [(one.usage[name].passes, one.usage[name].rows) for one in rounds]

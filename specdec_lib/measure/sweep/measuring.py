@@ -14,4 +14,4 @@ def main(arguments: list[str] | None = None) -> None:
     """Run the command; an interrupted run goes on where it was."""
     parser = Parser("measure staged", __doc__.partition(": ")[2], writes=[PLACE])
     prompts, run = held_out_sweep(parser, arguments, staged_settings, limit=8)
-    write_csv(with_domain(run(prompts)).drop(columns=["stop", "sampling"]), PLACE, 5)
+    write_csv(with_domain(run(prompts)).drop(columns="sampling"), PLACE, 5)

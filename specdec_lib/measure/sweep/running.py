@@ -34,7 +34,7 @@ def sweep(
              settings, models, seed, length, texts and code; a damaged file is decoded again
 
     The columns are: draft, temperature, top_k, top_p, rule, prompt; tokens, rounds, proposed,
-    accepted, tried, repetition, stop; per model its passes, its rows, and the length up to the
+    accepted, tried, repetition; per model its passes, its rows, and the length up to the
     round's root summed over its passes. They are the same whether the sweep was interrupted or not.
     """
     if not prompts:
