@@ -29,8 +29,7 @@ AFTER_THE_END = -1  # no token: whatever is guessed after a stop token is not lo
 class OwnText:
     """A recorded text that takes the target's place in `decode` and computes nothing.
 
-    tokens    as `decode` with `NoDraft` emits them; a text that is shorter than `limit` ends with a
-              stop token
+    tokens    as `decode` with `NoDraft` emits them; fewer than `limit` end with a stop token
     limit     the `max_new_tokens` of the generation that is replayed
     """
 

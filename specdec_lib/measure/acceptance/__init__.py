@@ -1,6 +1,4 @@
-"""Acceptance by depth, rank, source and confidence. A guess is at risk if its parent was reached.
-Intervals are 95 %, by bootstrap over prompts; fewer than 10 have none (NaN).
-"""
+"""Acceptance by depth, rank, source and confidence, of guesses whose parent was reached."""
 
 from specdec_lib.measure.acceptance.prediction import (
     compare_predictions,

@@ -1,7 +1,6 @@
 """Finished rows on disk: one file per prompt, with a digest that shows whether it is damaged."""
 
 import json
-import re
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -27,9 +26,7 @@ class Kept:
         """
         if self.folder is None:
             return make()
-        readable = re.sub(r"[^\w.-]+", "-", prompt.name)[:80]
-        digest = short_digest(json.dumps(asdict(prompt)))[:12]
-        path = self.folder / f"{readable}-{digest}.json"
+        path = self.folder / f"{short_digest(json.dumps(asdict(prompt)))}.json"
         try:
             known, body = path.read_text(encoding="utf-8").split("\n", 1)
             found = json.loads(body) if known == short_digest(body) else []

@@ -1,6 +1,4 @@
-"""Ratios of a sweep's columns per setting, alone or against a baseline, with intervals over
-prompts: tokens per round, tokens per second, bytes per token.
-"""
+"""Ratios of a sweep's columns per setting, alone or against a baseline, with intervals."""
 
 from collections.abc import Sequence
 
