@@ -85,25 +85,16 @@ def settings(
 
 
 def trial_rows(
-    ladder: Ladder,
-    prompt: Prompt,
-    texts: Texts,
-    tried: Mapping[Named, Draft],
-    *,
-    warm_up: bool = False,
+    ladder: Ladder, prompt: Prompt, texts: Texts, tried: Mapping[Named, Draft]
 ) -> list[Row]:
     """The rounds of each draft along a text, a row per draft and situation in which some began:
     method, setting, situation, work (tokens, rounds, guesses, counts by pass) and outside, seconds
     outside the drafts' passes and the target.  Raises ValueError for drafts that learn.
-
-    warm_up    replay the text once before: first calls take longer
     """
     written, chance = texts.of(prompt), Chance(seeds([prompt], texts.seed)[0], texts.sampler)
     own = OwnText.of(ladder.target, ladder.encode(prompt), written, len(written))
     rows = []
     for (method, setting), draft in tried.items():
-        if warm_up:
-            replay_draft(own, draft, chance)
         context, by = own.context, defaultdict[int, list[Round]](list)
         for one in replay_draft(own, draft, chance).rounds:
             by[situation(context)].append(one)
@@ -124,11 +115,12 @@ def try_settings(
     keep: Path | None = None,
 ) -> pd.DataFrame:
     """`trial_rows` of every prompt, with its name; finished prompts are kept in a folder."""
-    kept, found = Kept(keep and keep / fingerprint(tried)), []
-    cold = iter([True])  # the first prompt that is run warms the drafts up
+    kept, found, cold = Kept(keep and keep / fingerprint(tried)), [], iter([True])
 
     def run(prompt: Prompt) -> list[Row]:
-        return trial_rows(ladder, prompt, texts, tried, warm_up=next(cold, False))
+        if next(cold, False):  # first calls take longer
+            trial_rows(ladder, prompt, texts, tried)
+        return trial_rows(ladder, prompt, texts, tried)
 
     for prompt in tqdm(prompts, "texts", mininterval=1):
         for row in kept.rows(prompt, partial(run, prompt)):

@@ -33,7 +33,8 @@ def main(arguments: list[str] | None = None) -> None:
     """Run the command."""
     about = __doc__.partition(": ")[2].partition("\n\n")[0]
     parser = Parser("measure table", about, writes=[PLACE, README])
-    prompts, run = held_out_sweep(parser, arguments, table_settings, limit=60)
+    parser.add_common("--limit", 60, "of each domain")
+    prompts, run = held_out_sweep(table_settings, parser.parse_args(arguments).limit)
     rows, few = run(prompts, max_new_tokens=256), prompts[::EVERY]
     replayed = run(few, max_new_tokens=DECODED_TOKENS)
     real = run(few, max_new_tokens=DECODED_TOKENS, texts=())
@@ -46,18 +47,13 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def held_out_sweep(
-    parser: Parser,
-    arguments: list[str] | None,
-    settings: Callable[[Ladder], list[Setting]],
-    *,
-    limit: int,
+    settings: Callable[[Ladder], list[Setting]], limit: int
 ) -> tuple[list[Prompt], Callable[..., pd.DataFrame]]:
-    """The held-out prompts that the option --limit asks for, and `sweep` of these settings of the
-    ladder, along the stored texts, its rows kept in the cache.
+    """So many held-out prompts of each domain, and `sweep` of these settings of the ladder, along
+    the stored texts, its rows kept in the cache.
     """
-    parser.add_common("--limit", limit, "of each domain")
-    prompts = every_domain("held-out", parser.parse_args(arguments).limit)
     torch.set_num_threads(1)
+    prompts = every_domain("held-out", limit)
     ladder = load_ladder(device="cpu", runtime="fast")
     options = {"texts": Texts.stored(), "keep": cache_folder() / "sweeps"}
     return prompts, partial(sweep, settings(ladder), ladder=ladder, **options)

@@ -13,5 +13,6 @@ PLACE = DATA / "measured" / "staged.csv"
 def main(arguments: list[str] | None = None) -> None:
     """Run the command; an interrupted run goes on where it was."""
     parser = Parser("measure staged", __doc__.partition(": ")[2], writes=[PLACE])
-    prompts, run = held_out_sweep(parser, arguments, staged_settings, limit=8)
+    parser.add_common("--limit", 8, "of each domain")
+    prompts, run = held_out_sweep(staged_settings, parser.parse_args(arguments).limit)
     write_csv(with_domain(run(prompts)).drop(columns="sampling"), PLACE, 5)
