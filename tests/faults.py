@@ -34,8 +34,7 @@ def sweep_work(folder: Path) -> pd.DataFrame:
 
     paused(grid, "decode")
     ladder, prompts = tiny_ladder(), load_prompts("code", "development", PARTS)
-    table = sweep(settings(ladder), prompts, ladder, keep=folder / "keep", **LENGTH)
-    return table.drop(columns=table.filter(regex="seconds$"))
+    return sweep(settings(ladder), prompts, ladder, keep=folder / "keep", **LENGTH)
 
 
 def distil_work(folder: Path) -> pd.DataFrame:

@@ -1,10 +1,11 @@
-"""A small sweep for tests of what is kept and of workers."""
+"""A small sweep for tests of what is kept, and what of it is decoded."""
 
-import pandas as pd
+import pytest
 
 from specdec_lib.core.chance import Sampler
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.trees.growing import ChainDraft
+from specdec_lib.measure.sweep import grid
 from specdec_lib.measure.sweep.grid import Setting
 from specdec_lib.workload import Ladder
 
@@ -19,7 +20,8 @@ def settings(ladder: Ladder) -> list[Setting]:
     ]
 
 
-def same(one: pd.DataFrame, other: pd.DataFrame) -> None:
-    """Two tables of sweeps are equal but for their seconds."""
-    counts = (table.drop(columns=table.filter(regex="seconds$")) for table in (one, other))
-    pd.testing.assert_frame_equal(*counts)
+def count_decoded(monkeypatch: pytest.MonkeyPatch) -> list:
+    """A list that grows by one with each generation that a sweep decodes."""
+    real, made = grid.decode, []
+    monkeypatch.setattr(grid, "decode", lambda *a, **b: made.append(1) or real(*a, **b))
+    return made

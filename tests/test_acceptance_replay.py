@@ -49,7 +49,7 @@ def texts():
 
 def emitted(shape, taken):
     """Tokens per round."""
-    return [one.emitted for one in replay_shape(shape, taken)]
+    return [min(len(nodes), len(taken) - start) for start, nodes in replay_shape(shape, taken)]
 
 
 SHAPES = {

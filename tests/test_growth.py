@@ -7,7 +7,7 @@ import pytest
 from tiny import written_text
 
 from specdec_lib.core.chance import Sampler
-from specdec_lib.measure.texts import Texts
+from specdec_lib.measure.texts import write_texts
 from specdec_lib.models.katz.model import Katz
 from specdec_lib.suite.distil import ngrams
 from specdec_lib.suite.distil.ngrams import grow, knows, measure_growth, places
@@ -16,7 +16,7 @@ from specdec_lib.suite.distil.ngrams import grow, knows, measure_growth, places
 def test_a_table_of_the_very_texts_knows_more_than_one_of_other_texts(ladder, prompts):
     """Where the draft is the target, it takes what is written."""
     same = replace(ladder, draft=ladder.target)
-    stored = Texts.written(same, prompts[:3], Sampler(0), max_new_tokens=128)
+    stored = write_texts(same, prompts[:3], Sampler(0), max_new_tokens=128)
     along = places(same, stored, prompts[:3])
     texts = [tuple(token for *_, token in own) for _, own in along]
     assert texts == [stored.of(one) for one in prompts[:3]]
@@ -34,7 +34,7 @@ def test_more_samples_are_a_larger_table_and_pruning_keeps_a_part(ladder, prompt
     for name, value in {"PIECE": samples.size, "BYTES": 4_000, "SIZES": (0.25, 1)}.items():
         monkeypatch.setattr(ngrams, name, value)
     along = {
-        name: places(ladder, Texts.written(ladder, prompts[:1], sampler), prompts[:1])
+        name: places(ladder, write_texts(ladder, prompts[:1], sampler), prompts[:1])
         for name, sampler in ngrams.SAMPLERS.items()
     }
     table = grow(ladder.katz.vocabulary, samples, along)

@@ -11,7 +11,7 @@ import pytest
 
 LIBRARY = Path(__file__).resolve().parents[1] / "specdec_lib"
 WINGS = ("core", "theory", "models", "drafts", "workload", "measure", "show", "suite")  # upwards
-HEAVY = {"plotly", "papermill", "pandas", "ipywidgets", "nbval", "dask", "distributed"}
+HEAVY = {"plotly", "papermill", "pandas", "ipywidgets", "nbval"}
 MAY_BE_HEAVY = {"show", "suite"}  # and all that `measure` returns are tables of pandas
 START = "__main__"  # starts the command line; not a wing
 

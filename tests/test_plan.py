@@ -6,7 +6,7 @@ from tiny import tiny_ladder
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.decode import decode
 from specdec_lib.drafts.combined import NoDraft
-from specdec_lib.measure import trials as measuring
+from specdec_lib.measure import planning as measuring
 from specdec_lib.measure.planning import PLANNED
 from specdec_lib.measure.race import harness
 from specdec_lib.measure.race.families import OURS
@@ -29,7 +29,7 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     trials, race = measuring.trial_rows, harness.race
 
     def counted(*given: object, **named: object) -> object:
-        found.append("warm replay" if named["warm_up"] else "replay")
+        found.append("replay")
         return trials(*given, **named)
 
     def raced(*given: object, **named: object) -> object:
@@ -53,8 +53,9 @@ def test_a_plan_is_made_on_one_split_judged_on_the_other_and_kept(ladder, tmp_pa
     guessing = plan.forecasts[plan.forecasts.method != "autoregressive"]
     assert [*plan.held_out.method] == ["autoregressive", *guessing.method[:2], planning.FREE[0]]
     assert (plan.held_out.prompts == 4).all() and plan.held_out.ratio[0] == 1
-    # first, rest and policy, on two texts each
-    first = ["warm replay", "replay"] * 3 + ["warm race"] + ["race"] * 3
+    assert plan.margin.tokens >= 1
+    # first, rest and policy, warmed up and on two texts each
+    first = ["replay"] * 3 * 3 + ["warm race"] + ["race"] * 3
     assert ran == first
     again = make_plan(*asked, **SMALL, keep=tmp_path)
     assert ran == first and again.held_out.equals(plan.held_out)

@@ -48,7 +48,6 @@ def test_a_row_holds_the_sums_over_the_rounds_of_its_generation(ladder, prompts)
     order = [(prompt, setting) for prompt in prompts[:2] for setting in settings]
     assert [(prompt, setting) for setting, prompt, _ in played] == order
     assert with_sampling(table).sampling.tolist()[:3] == ["greedy", "greedy", "T = 1, top-k 50"]
-    assert (table.tokens <= 24).all() and (table.seconds >= table.overhead_seconds).all()
     for (_, row), (_, _, made) in zip(table.iterrows(), played, strict=True):
         roots = [one.tree.root_position for one in made.rounds]
         counts = ["tokens", "rounds", "target_passes", "target_rows", "target_context_tokens"]
@@ -68,19 +67,26 @@ def test_a_row_holds_the_sums_over_the_rounds_of_its_generation(ladder, prompts)
     assert greedy["none"] == greedy["chain"]
 
 
-@pytest.mark.parametrize("settings", [[], [Setting("a", NoDraft()), Setting("a", NoDraft())]])
-def test_a_grid_that_makes_no_sense_is_refused(settings, ladder, prompts):
-    with pytest.raises(ValueError, match="settings with different names"):
-        sweep(settings, prompts[:1], ladder)
+PLAIN = Setting("a", NoDraft())
 
 
-EIGHT = (*range(8),)
-REPEATED = [((), 0.0), (range(30), 0.0), ((1,) * 20, 12 / 20), (EIGHT * 2, 1 / 16)]
+@pytest.mark.parametrize(
+    "settings, count, complaint",
+    [
+        ([], 1, r"settings with different names, .* got \[\]"),
+        ([PLAIN, PLAIN], 1, r"settings with different names, .* got \['a', 'a'\]"),
+        ([PLAIN], 0, "a sweep needs prompts, got none"),
+    ],
+)
+def test_a_grid_that_makes_no_sense_is_refused(settings, count, complaint, ladder, prompts):
+    with pytest.raises(ValueError, match=complaint):
+        sweep(settings, prompts[:count], ladder)
 
 
-@pytest.mark.parametrize("tokens,share", [*REPEATED, (EIGHT * 3, 9 / 24)])
-def test_repetition_is_the_share_of_tokens_that_end_a_known_8_gram(tokens, share):
-    assert repetition(list(tokens)) == pytest.approx(share)
+def test_repetition_is_the_share_of_tokens_that_end_a_known_8_gram():
+    eight = (*range(8),)
+    shares = {(): 0, (*range(30),): 0, (1,) * 20: 12 / 20, eight * 2: 1 / 16, eight * 3: 9 / 24}
+    assert {tokens: repetition(tokens) for tokens in shares} == pytest.approx(shares)
 
 
 def test_a_summary_keeps_settings_apart():
@@ -146,15 +152,10 @@ def test_relative_divides_by_the_baseline_on_the_same_prompts():
     assert per_prompt(rows(), "bytes", baseline="plain").relative.tolist() == [2.0, 2.0, 2.0]
 
 
-@pytest.mark.parametrize(
-    "sampler,name",
-    [
-        *(((0, None), "greedy"), ((1.0, 50), "T = 1, top-k 50")),
-        *(((0.7, math.nan), "T = 0.7"), ((1.0, None, 0.9), "T = 1, top-p 0.9")),
-    ],
-)
-def test_samplers_have_names(sampler, name):
-    assert sampling_of(*sampler) == name
+def test_samplers_have_names():
+    named = {(0, None): "greedy", (1.0, 50): "T = 1, top-k 50", (0.7, math.nan): "T = 0.7"}
+    named[1.0, None, 0.9] = "T = 1, top-p 0.9"
+    assert {sampler: sampling_of(*sampler) for sampler in named} == named
 
 
 def test_bytes_and_seconds_are_the_sums_over_all_passes_of_all_models():

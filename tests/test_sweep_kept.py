@@ -2,17 +2,13 @@
 
 import copy
 import json
-import multiprocessing
-import os
-import random
-import signal
-import time
 from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
 import torch
-from sweeps import LENGTH, same, settings
+from pandas.testing import assert_frame_equal
+from sweeps import LENGTH, count_decoded, settings
 from tiny import tiny_ladder
 
 from specdec_lib.core.chance import Sampler
@@ -23,18 +19,13 @@ from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.max_gram import MaxGram
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
 from specdec_lib.measure.sweep import grid, stacks
-from specdec_lib.measure.sweep.grid import Job, Setting
+from specdec_lib.measure.sweep.grid import Setting
 from specdec_lib.measure.sweep.identity import fingerprint, short_digest
 from specdec_lib.measure.sweep.kept import Kept
-from specdec_lib.measure.sweep.recipe import Recipe
 from specdec_lib.measure.sweep.running import sweep
 from specdec_lib.models.cached.model import CachedModel
-from specdec_lib.workload import load_prompts
 
 pytestmark = pytest.mark.usefixtures("unchecked")
-SETTINGS = Recipe("sweeps:settings")
-LADDER = Recipe("tiny:tiny_ladder")
-ONE = load_prompts("code", "development", 1)
 
 
 def files(keep):
@@ -43,52 +34,33 @@ def files(keep):
 
 @pytest.fixture(scope="module")
 def undisturbed(ladder, prompts):
-    return sweep(settings(ladder), prompts[:6], ladder, **LENGTH)
+    return sweep(settings(ladder), prompts[:4], ladder, **LENGTH)
 
 
 @pytest.fixture
 def decoded(monkeypatch):
-    """How many generations were decoded."""
-    real, made = grid.decode, []
-    monkeypatch.setattr(grid, "decode", lambda *a, **b: made.append(1) or real(*a, **b))
-    return made
+    return count_decoded(monkeypatch)
 
 
-def swept(threads, keep, *grid):
-    """In another process: rows belong to a number of threads, and a new process takes its own."""
-    torch.set_num_threads(threads)
-    sweep(*grid, keep=keep, **LENGTH)
+def test_an_interrupted_sweep_goes_on_where_it_was(
+    ladder, prompts, undisturbed, tmp_path, monkeypatch
+):
+    """Killed processes, full disks and two at once: `make faults`."""
+    real, left = grid.decode, iter(range(7))  # two prompts, and one setting of the third
 
+    def decode(*given, **named):
+        if next(left, None) is None:
+            raise KeyboardInterrupt
+        return real(*given, **named)
 
-def killed(after, delay, keep, *grid):
-    """A process that sweeps, killed some time after so many prompts were kept; not a fork of this
-    one, which PyTorch's threads would not survive.
-    """
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["specdec_lib.workload"])
-    process = context.Process(target=swept, args=(torch.get_num_threads(), keep, *grid))
-    process.start()
-    deadline = time.monotonic() + 300
-    while len(files(keep)) < after and process.is_alive():
-        assert time.monotonic() < deadline, f"{len(files(keep))} of {after} prompts are kept"
-        time.sleep(0.002)
-    time.sleep(delay)
-    os.kill(process.pid, signal.SIGKILL)
-    process.join()
-    return process.exitcode
-
-
-def test_a_sweep_often_killed_loses_nothing(ladder, prompts, undisturbed, tmp_path, decoded):
-    asked, per_prompt = (settings(ladder), prompts[:6], ladder), undisturbed.seconds.sum() / 6
-    recipes = (SETTINGS, prompts[:6], LADDER)
-    moments, seen = random.Random(), []
-    for after in (0, 1, 2, 3):
-        assert killed(after, moments.uniform(0, per_prompt), tmp_path, *recipes) == -signal.SIGKILL
-        seen.append(len(files(tmp_path)))
-    assert seen == sorted(seen) and 3 <= seen[-1] < 6
-    table = sweep(*asked, keep=tmp_path, **LENGTH)
-    same(table, undisturbed)
-    assert len(decoded) == 3 * (6 - seen[-1]) and len(files(tmp_path)) == 6
+    asked = (settings(ladder), prompts[:4], ladder)
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(grid, "decode", decode)
+        sweep(*asked, keep=tmp_path, **LENGTH)
+    assert len(files(tmp_path)) == 2
+    decoded = count_decoded(monkeypatch)
+    assert_frame_equal(sweep(*asked, keep=tmp_path, **LENGTH), undisturbed)
+    assert len(decoded) == 6 and len(files(tmp_path)) == 4
 
 
 def forged(text):
@@ -116,42 +88,37 @@ def test_a_damaged_file_is_decoded_again(damage, ladder, prompts, tmp_path, deco
     assert damage(whole) != whole
     path.write_bytes(damage(whole).encode(errors="surrogateescape"))
     decoded.clear()
-    same(sweep(*asked, keep=tmp_path, **LENGTH), table)
-    assert len(decoded) == 3 and path.read_text() != damage(whole)
-    path.write_text(forged(path.read_text()))
+    assert_frame_equal(sweep(*asked, keep=tmp_path, **LENGTH), table)
+    assert len(decoded) == 3 and path.read_text() == whole
+    path.write_text(forged(whole))
     with pytest.raises(AssertionError, match="accepted"):
-        same(sweep(*asked, keep=tmp_path, **LENGTH), table)
+        assert_frame_equal(sweep(*asked, keep=tmp_path, **LENGTH), table)
 
 
-def test_an_interrupted_write_leaves_what_was_there(prompts, tmp_path, monkeypatch):
-    kept = Kept(tmp_path / "made")
-    assert kept.read(prompts[0]) is None and not kept.folder.exists()
-    kept.write(prompts[0], [{"tokens": np.int64(3), "seconds": 0.1 + 0.2, "top_k": None}])
-    assert kept.read(prompts[0]) == [{"tokens": 3, "seconds": 0.1 + 0.2, "top_k": None}]
+def test_rows_are_read_where_prompt_and_count_are_the_same(prompts, tmp_path):
+    kept, turns = Kept(tmp_path / "made"), iter(range(9))
 
-    def interrupted(*_):
-        raise KeyboardInterrupt
+    def rows(prompt=prompts[0], count=None):
+        return kept.rows(prompt, lambda: [{"turn": np.int64(next(turns)), "top_k": None}], count)
 
-    monkeypatch.setattr(os, "replace", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        kept.write(prompts[0], [{"tokens": 4}])
-    assert kept.read(prompts[0])[0]["tokens"] == 3 and len(list(kept.folder.iterdir())) == 1
-    assert kept.read(prompts[1]) is None and kept.read(replace(prompts[0], text="another")) is None
+    assert rows() == rows() == rows(count=1) == [{"turn": 0, "top_k": None}]
+    others = (rows(prompts[1]), rows(replace(prompts[0], text="another")), rows(count=2))
+    assert [one["turn"] for [one] in (*others, rows())] == [1, 2, 3, 3]
 
 
 def test_going_on_decodes_what_is_new_alone(ladder, prompts, undisturbed, tmp_path, decoded):
     """And another order of prompts nothing."""
-    grid = settings(ladder)
-    sweep(grid, prompts[1:3], ladder, keep=tmp_path, **LENGTH)
-    assert len(decoded) == 6
-    grown = sweep(grid, prompts[:4], ladder, keep=tmp_path, **LENGTH)
+    asked = settings(ladder)
+    sweep(asked, prompts[1:3], ladder, keep=tmp_path, **LENGTH)
+    grown = sweep(asked, prompts[:4], ladder, keep=tmp_path, **LENGTH)
     assert len(decoded) == 12 and len(files(tmp_path)) == 4
-    same(grown, undisturbed[:12])
-    backwards = sweep(grid, prompts[3::-1], ladder, keep=tmp_path, **LENGTH)
+    assert_frame_equal(grown, undisturbed)
+    backwards = sweep(asked, prompts[3::-1], ladder, keep=tmp_path, **LENGTH)
     names = [prompt.name for prompt in prompts[3::-1]]
     assert len(decoded) == 12 and backwards.prompt.unique().tolist() == names
-    sweep(grid, prompts[:1], ladder, keep=tmp_path, seed=1, **LENGTH)
-    assert len(decoded) == 15 and len(files(tmp_path)) == 5
+    for changed in ({"seed": 1}, {"max_new_tokens": 4}):
+        sweep(asked, prompts[:1], ladder, keep=tmp_path, **LENGTH | changed)
+    assert len(decoded) == 18 and len(files(tmp_path)) == 6
 
 
 @dataclass(frozen=True)
@@ -164,15 +131,16 @@ class Own:
         return self.inner.propose(context, chance)
 
 
-def other_drafts(ladder, exact):
-    """Drafts that differ from a chain of 3, each in another way."""
-    chain, members = ChainDraft(ladder.draft, 3), [ladder.draft, ladder.max_gram]
+def test_everything_that_decides_rows_changes_the_fingerprint(ladder):
+    """Drafts that differ from a chain of 3, each in another way; samplers, rules and orders."""
+    exact, chain = tiny_ladder("float64"), ChainDraft(ladder.draft, 3)
     moved = CachedModel(copy.deepcopy(ladder.draft.model), "draft")
     with torch.no_grad():
         next(moved.model.parameters()).view(-1)[7] += 1e-6
-    whole_head = tiny_ladder(cut=False).draft
-    models = (ladder.middle, CachedModel(ladder.draft.model, "other"), moved, whole_head, exact)
-    return [
+    models = [ladder.middle, CachedModel(ladder.draft.model, "other"), moved]
+    models += [tiny_ladder(cut=False).draft, exact.draft]
+    members = [ladder.draft, ladder.max_gram]
+    drafts = [
         *(ChainDraft(model, 3) for model in models),
         ChainDraft(ladder.draft, 4),
         ChainDraft(ladder.draft, 3, siblings="iid"),
@@ -184,26 +152,20 @@ def other_drafts(ladder, exact):
         from_matrix(members, ((2, 4), (0, 4)), lenience=2.0),
         Own(chain),
     ]
-
-
-def test_everything_that_decides_rows_changes_the_fingerprint(ladder):
-    chain, exact = ChainDraft(ladder.draft, 3), tiny_ladder("float64")
     first, second = Setting("x", chain), Setting("y", chain)
-    grids = [[Setting("x", draft)] for draft in (chain, *other_drafts(ladder, exact.draft))]
+    grids = [[first], *([Setting("x", draft)] for draft in drafts)]
     grids += [[first, second], [second, first], [replace(first, rule=reject)]]
     for sampler in (Sampler(1.0), Sampler(1.0, top_k=9), Sampler(1.0, top_p=0.9)):
         grids.append([replace(first, sampler=sampler)])
-    jobs = [Job(grid, ladder) for grid in grids] + [Job([first], exact)]
-    jobs += [Job([first], ladder, seed=1), Job([first], ladder, max_new_tokens=7)]
-    found = [job.fingerprint() for job in jobs]
-    assert len(set(found)) == len(found) == 24
+    found = [fingerprint(grid, ladder) for grid in grids] + [fingerprint([first], exact)]
+    assert len(set(found)) == len(found) == 22
 
 
 def test_the_fingerprint_of_the_same_is_the_same(ladder):
     again = tiny_ladder()
     again.target.usage = replace(again.target.usage, passes=9)
-    one, other = (Job(stacks.staged_settings(each), each) for each in (ladder, again))
-    assert one.fingerprint() == other.fingerprint()
+    one, other = (fingerprint(stacks.staged_settings(each), each) for each in (ladder, again))
+    assert one == other
     mapping, same = {"a": 1, "b": (2.0, None)}, {"b": [np.float64(2), None], "a": np.int32(1)}
     assert fingerprint(mapping, look_up) == fingerprint(same, look_up)
     arrays = (np.zeros((2, 3)), np.zeros((3, 2)), np.zeros((3, 2), np.float32))
@@ -212,31 +174,12 @@ def test_the_fingerprint_of_the_same_is_the_same(ladder):
 
 def test_what_cannot_be_told_apart_is_not_kept_but_can_be_swept(ladder, prompts, tmp_path):
     for strange in (object(), lambda: None, prompts[0].text.upper):
-        odd = [Setting("odd", Own(NoDraft())), Setting("odder", _Odd(strange))]
+        odd = [Setting("odd", Own(NoDraft())), Setting("odder", Odd(strange))]
         assert len(sweep(odd, prompts[:1], ladder, max_new_tokens=2, progress=False)) == 2
         with pytest.raises(ValueError, match="cannot be told apart"):
             sweep(odd, prompts[:1], ladder, keep=tmp_path, **LENGTH)
 
 
 @dataclass(frozen=True)
-class _Odd(NoDraft):
+class Odd(NoDraft):
     strange: object
-
-
-@pytest.mark.parametrize(
-    "call,complaint",
-    [
-        (lambda one, *_: sweep([one], ONE, LADDER), "the ladder is a recipe and the settings are"),
-        (lambda one, ladder, _: sweep([one], [], ladder), "needs prompts, got none"),
-        (lambda *_: Recipe("stacks.settings"), r'"package\.module:name", got \'stacks.settings\''),
-        (lambda _, *rest: swept_by("no.such.module:settings", *rest), "cannot be imported here"),
-        (lambda _, *rest: swept_by("specdec_lib.workload:no_such", *rest), "cannot be imported"),
-    ],
-)
-def test_what_makes_no_sense_is_refused(call, complaint, ladder, prompts):
-    with pytest.raises(ValueError, match=complaint):
-        call(Setting("none", NoDraft()), ladder, prompts)
-
-
-def swept_by(recipe, ladder, prompts):
-    return sweep(Recipe(recipe), prompts[:1], ladder)

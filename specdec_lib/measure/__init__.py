@@ -1,3 +1,1 @@
-"""Records, counts and seconds: sweeps, acceptance rates, replay, latency, races, near-ties, and one
-way to an interval.
-"""
+"""Records, counts and seconds: sweeps, acceptance, replay, latency, races, near-ties, intervals."""

@@ -14,8 +14,8 @@ from specdec_lib.core.commandline import Parser, write_csv
 from specdec_lib.core.context import Context
 from specdec_lib.core.files import DATA
 from specdec_lib.core.protocols import LanguageModel
-from specdec_lib.core.tree import TokenTree
 from specdec_lib.measure.intervals import bootstrap, named_interval
+from specdec_lib.measure.replay.recording import chain_of
 from specdec_lib.measure.texts import Texts, every_domain
 from specdec_lib.models.fast.weights import EDITIONS
 from specdec_lib.models.loading import fast_model
@@ -28,13 +28,12 @@ def main(arguments: list[str] | None = None) -> None:
     """Run the command."""
     parser = Parser("measure editions", __doc__.partition(": ")[2], writes=[PLACE])
     parser.add_common("--limit", 8, "of each domain")
-    given = parser.parse_args(arguments)
+    prompts = every_domain("held-out", parser.parse_args(arguments).limit)
     torch.set_num_threads(1)
-    ladder = load_ladder(device="cpu")
+    ladder, (texts,) = load_ladder(device="cpu"), Texts.stored((Sampler(1.0),))
     models = [fast_model(ladder.target, edition=edition) for edition in EDITIONS]
-    (texts,) = Texts.stored((Sampler(1.0),))
     rows = []
-    for prompt in tqdm(every_domain("held-out", given.limit), "editions", unit="prompt"):
+    for prompt in tqdm(prompts, "editions", unit="prompt"):
         rows += edition_sums(models, ladder.encode(prompt), texts.of(prompt))
     table = summarise_editions(pd.DataFrame(rows)).round(6)
     print(table.to_string(index=False))
@@ -46,15 +45,15 @@ def edition_sums(
 ) -> list[dict]:
     """Per edition, the exact one first, sums over a text: tokens, loss, divergence, same choice."""
     context = Context.of(prompt)
-    chain = TokenTree.of_paths(context, [text[:-1]]) if text[1:] else TokenTree.rooted(context)
-    scored = [model.score(context, chain).double().log_softmax(-1) for model in models]
+    scored = [model.score(context, chain_of(context, text[:-1])).double() for model in models]
+    exact, *_ = scored = [logits.log_softmax(-1) for logits in scored]
     return [
         {
             "edition": edition,
             "tokens": len(text),
             "loss": -own[range(len(text)), text].sum().item(),
-            "divergence": (scored[0].exp() * (scored[0] - own)).sum().item(),
-            "same": (scored[0].argmax(-1) == own.argmax(-1)).sum().item(),
+            "divergence": (exact.exp() * (exact - own)).sum().item(),
+            "same": (exact.argmax(-1) == own.argmax(-1)).sum().item(),
         }
         for edition, own in zip(EDITIONS, scored, strict=True)
     ]

@@ -27,20 +27,16 @@ def bootstrap(*columns: Iterable[Real], seed: int = 0, least: int = LEAST_PROMPT
     out. Source: Efron and Tibshirani 1993, chapter 13, the percentile interval.
     """
     arrays = [np.array(list(values), dtype=float) for values in columns]
-    if len({len(array) for array in arrays}) > 1:
-        got = " and ".join(str(len(array)) for array in arrays)
-        raise ValueError(f"a ratio needs as many numerators as denominators, got {got}")
+    by_prompt = np.stack(arrays, axis=1)
     above, below, *others = (array.sum() for array in arrays)
     if not min([below, *others]) > 0:
         return NOTHING
     ratio = above / below / (others[0] / others[1] if others else 1.0)
-    if len(arrays[0]) < least:
+    if len(by_prompt) < least:
         return float(ratio), math.nan, math.nan
-    sums = (_times_drawn(len(arrays[0]), seed) @ np.stack(arrays, axis=1)).T
-    tops, bottoms, *others = sums
+    sums = (_times_drawn(len(by_prompt), seed) @ by_prompt).T
+    tops, bottoms = (sums[0] * sums[3], sums[1] * sums[2]) if others else sums
     possible = sums[1:].min(axis=0) > 0
-    if others:
-        tops, bottoms = tops * others[1], bottoms * others[0]
     if not possible.any():
         return NOTHING
     low, high = np.quantile(tops[possible] / bottoms[possible], WITHIN)

@@ -3,8 +3,11 @@
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import add
 from typing import ClassVar
 
+import pandas as pd
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -26,8 +29,7 @@ AFTER_THE_END = -1  # no token: whatever is guessed after a stop token is not lo
 class OwnText:
     """A recorded text that takes the target's place in `decode` and computes nothing.
 
-    tokens    as `decode` with `NoDraft` emits them; a text that is shorter than `limit` ends with a
-              stop token
+    tokens    as `decode` with `NoDraft` emits them; fewer than `limit` end with a stop token
     limit     the `max_new_tokens` of the generation that is replayed
     """
 
@@ -85,10 +87,8 @@ def own_text(
 def replay_draft(
     text: OwnText, draft: Draft, chance: Chance, *, stop_tokens: Sequence[int] = ()
 ) -> Generation:
-    """The generation that `decode` would give with this draft and `look_up`; the target's passes
-    are not in its usage, and take no time.
-
-    chance    that of the text
+    """The generation that `decode` would give with this draft, `look_up` and the text's chance; the
+    target's passes are not in its usage, and take no time.
 
     Raises ValueError if a text ends before its limit and not with a stop token, or a draft learns.
     """
@@ -112,3 +112,8 @@ def work_of(rounds: Sequence[Round], target: str) -> Work:
     tokens = sum(len(played.emitted) for played in rounds)
     guesses = sum(played.proposed for played in rounds)
     return Work(float(tokens), float(len(rounds)), float(guesses), dict(passes), target)
+
+
+def whole(trials: pd.DataFrame) -> Work:
+    """The work of all rows together."""
+    return reduce(add, trials.work)

@@ -1,49 +1,49 @@
-"""Forecasts: what trials of drafts would take by the clock, priced by measured passes; and the
-policy that takes, in every situation, the draft that is worth most.
+"""Forecasts: rounds of drafts along the target's text, priced by measured passes; and the policy
+that takes, in every situation, the draft that is worth most.
 
-What the target's own choice of a token costs is left out: the same for every method, and at
-temperatures above 0 up to some milliseconds a token.
+Only the drafts run, so that many settings are tried in the time in which a race tries a few. What
+the target's own choice of a token costs is left out: the same for every method, and at temperatures
+above 0 up to some milliseconds a token.
 """
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import reduce
-from operator import add
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 import pandas as pd
+from tqdm.auto import tqdm
 
-from specdec_lib.core.chance import Sampler
+from specdec_lib.core.chance import Chance, Sampler
+from specdec_lib.core.decode import Round
 from specdec_lib.core.protocols import Draft
-from specdec_lib.drafts.planned import SITUATIONS, Planned
+from specdec_lib.drafts.planned import SITUATIONS, Planned, situation
 from specdec_lib.measure.intervals import bootstrap, named_interval
 from specdec_lib.measure.latency.passes import ROWS, curves, pass_tables, time_passes
 from specdec_lib.measure.latency.speeds import fit_overheads
+from specdec_lib.measure.own_text import OwnText, replay_draft, whole, work_of
 from specdec_lib.measure.race.contenders import AUTOREGRESSIVE
-from specdec_lib.measure.race.families import ON_TREES, OURS
-from specdec_lib.measure.sweep.kept import Kept
-from specdec_lib.measure.trials import Named, Text, settings, try_settings, whole
+from specdec_lib.measure.race.families import ON_TREES, OURS, drafts
+from specdec_lib.measure.race.lineup import spread
+from specdec_lib.measure.sweep.identity import fingerprint
+from specdec_lib.measure.sweep.kept import Kept, Row
+from specdec_lib.measure.texts import Texts
 from specdec_lib.theory import Overhead, PassTable, Tally, Work, best_policy, smoothed
-from specdec_lib.workload import Ladder
+from specdec_lib.workload import Ladder, Prompt, seeds
 
 BUILT_ON = 3  # trees that staged drafts and tails are built on: those with the best forecasts
-FIRST = 2  # texts that these are chosen on
+FIRST = 2  # prompts that these are chosen on
 REPEATS = 9  # of every timed pass
 PLANNED = "planned"
-POLICY: Named = (PLANNED, "policy")
+Named = tuple[str, str]  # method and setting
 
 
-@dataclass(frozen=True)
-class Prices:
+class Prices(NamedTuple):
     """Seconds of passes by model, and seconds outside the models by method."""
 
     passes: Mapping[str, PassTable]
     outside: Mapping[str, Overhead]
-
-    def seconds(self, method: str, work: Work) -> float:
-        """Seconds of the work of a method."""
-        return work.seconds(self.passes, self.outside[method])
 
 
 class Tried(NamedTuple):
@@ -54,23 +54,80 @@ class Tried(NamedTuple):
     prices: Prices
 
 
-def timed_passes(ladder: Ladder, texts: Sequence[Text], keep: Path | None) -> dict[str, PassTable]:
+def timed_passes(
+    ladder: Ladder, prompts: Sequence[Prompt], texts: Texts, keep: Path | None
+) -> dict[str, PassTable]:
     """Seconds of the target's `score` and of the drafts' passes, after half as many tokens as the
-    shortest text has and as many as the longest.
-
-    Raises ValueError if a model has too few positions for that.
+    shortest text has and as many as the longest.  Raises ValueError if a model has no room for it.
     """
-    lengths = [len(text.prompt) + len(text.tokens) for _, text in texts]
+    lengths = [len(ladder.encode(one)) + len(texts.of(one)) for one in prompts]
     most = ladder.max_positions - len(ROWS) - max(ROWS)
     contexts = sorted({max(1, min(most, length)) for length in (min(lengths) // 2, max(lengths))})
 
-    def measure() -> list[dict[str, object]]:
+    def measure() -> list[Row]:
         timed = time_passes(ladder.models, rows=ROWS, contexts=contexts, repeats=REPEATS)
         return curves(timed).to_dict("records")
 
-    table = pd.DataFrame(Kept(keep).rows(texts[0][0], measure))
+    table = pd.DataFrame(Kept(keep).rows(prompts[0], measure))
     target = pass_tables(table, column="seconds")[ladder.target.name]
     return pass_tables(table) | {ladder.target.name: target}
+
+
+def settings(
+    ladder: Ladder, sampler: Sampler, methods: Sequence[str], most: int, built_on: Sequence[str]
+) -> dict[Named, Draft]:
+    """At most so many settings of each method, spread over its grid."""
+    found: dict[Named, Draft] = {}
+    for method in methods:
+        grid = drafts(ladder, sampler, method, built_on)
+        found |= {(method, name): grid[name] for name in spread([*grid], most)}
+    return found
+
+
+def trial_rows(
+    ladder: Ladder, prompt: Prompt, texts: Texts, tried: Mapping[Named, Draft]
+) -> list[Row]:
+    """The rounds of each draft along a text, a row per draft and situation in which some began:
+    method, setting, situation, work (tokens, rounds, guesses, counts by pass) and outside, seconds
+    outside the drafts' passes and the target.  Raises ValueError for drafts that learn.
+    """
+    written, chance = texts.of(prompt), Chance(seeds([prompt], texts.seed)[0], texts.sampler)
+    own = OwnText.of(ladder.target, ladder.encode(prompt), written, len(written))
+    rows = []
+    for (method, setting), draft in tried.items():
+        context, by = own.context, defaultdict[int, list[Round]](list)
+        for one in replay_draft(own, draft, chance).rounds:
+            by[situation(context)].append(one)
+            context = context.extended(one.emitted)
+        for place, rounds in by.items():
+            work = work_of(rounds, ladder.target.name)
+            row = {"method": method, "setting": setting, "situation": place}
+            row["work"] = [work.tokens, work.rounds, work.guesses, [*work.passes.items()]]
+            rows.append(row | {"outside": sum(one.overhead_seconds for one in rounds)})
+    return rows
+
+
+def try_settings(
+    ladder: Ladder,
+    prompts: Sequence[Prompt],
+    texts: Texts,
+    tried: Mapping[Named, Draft],
+    keep: Path | None = None,
+) -> pd.DataFrame:
+    """`trial_rows` of every prompt, with its name; finished prompts are kept in a folder."""
+    kept, found, cold = Kept(keep and keep / fingerprint(tried)), [], iter([True])
+
+    def run(prompt: Prompt) -> list[Row]:
+        if next(cold, False):  # first calls take longer
+            trial_rows(ladder, prompt, texts, tried)
+        return trial_rows(ladder, prompt, texts, tried)
+
+    for prompt in tqdm(prompts, "texts", mininterval=1):
+        for row in kept.rows(prompt, partial(run, prompt)):
+            *counts, passes = row["work"]
+            work = Work(*counts, {tuple(one): n for one, n in passes}, ladder.target.name)
+            found.append(row | {"prompt": prompt.name, "work": work})
+    return pd.DataFrame(found)
 
 
 def forecasts(
@@ -79,19 +136,18 @@ def forecasts(
     """A row per setting, the fastest first: method, setting, prompts, tokens_per_round,
     ms_per_token, and speed_up over a method of one setting, with its interval over prompts.
     """
-    by = trials.groupby(["method", "setting", "prompt"], sort=False)
-    works = by.work.agg(lambda its: reduce(add, its)).reset_index()
-    works["seconds"] = [
-        prices.seconds(method, work) for method, work in zip(works.method, works.work, strict=True)
-    ]
-    works["tokens"] = [work.tokens for work in works.work]
-    alone = works[works.method == beside].set_index("prompt")
-    rows = []
-    for (method, setting), own in works.groupby(["method", "setting"], sort=False):
+    keys, counts, rows = ["method", "setting"], [], []
+    for (*key, prompt), own in trials.groupby([*keys, "prompt"], sort=False):
+        work = whole(own)
+        seconds = work.seconds(prices.passes, prices.outside[key[0]])
+        counts.append((*key, prompt, work.tokens, work.rounds, seconds))
+    counts = pd.DataFrame(counts, columns=[*keys, "prompt", "tokens", "rounds", "seconds"])
+    alone = counts[counts.method == beside].set_index("prompt")
+    for key, own in counts.groupby(keys, sort=False):
         base = alone.loc[own.prompt]
         gain = bootstrap(base.seconds, base.tokens, own.seconds, own.tokens)
-        row = {"method": method, "setting": setting, "prompts": len(own)}
-        row["tokens_per_round"] = own.tokens.sum() / sum(work.rounds for work in own.work)
+        row = dict(zip(keys, key, strict=True)) | {"prompts": len(own)}
+        row["tokens_per_round"] = own.tokens.sum() / own.rounds.sum()
         row["ms_per_token"] = 1000 * own.seconds.sum() / own.tokens.sum()
         rows.append(row | named_interval("speed_up", gain))
     return pd.DataFrame(rows).sort_values("ms_per_token", kind="stable", ignore_index=True)
@@ -106,8 +162,8 @@ def follow_policy(
     tallies = {name: [Tally(0.0, 0.0, 0.0) for _ in SITUATIONS] for name in tried}
     for (method, setting, place), own in trials.groupby(["method", "setting", "situation"]):
         work = whole(own)
-        tally = Tally(work.rounds, work.tokens, prices.seconds(method, work))
-        tallies[method, setting][place] = tally
+        seconds = work.seconds(prices.passes, prices.outside[method])
+        tallies[method, setting][place] = Tally(work.rounds, work.tokens, seconds)
     rounds = [sum(its[place].rounds for its in tallies.values()) for place in SITUATIONS]
     means = {name: smoothed(its) for name, its in tallies.items()}
     policy = best_policy(means, [count / sum(rounds) for count in rounds])
@@ -124,28 +180,27 @@ def follow_policy(
 
 def plan_settings(
     ladder: Ladder,
-    sampler: Sampler,
-    texts: Sequence[Text],
+    prompts: Sequence[Prompt],
+    texts: Texts,
     passes: Mapping[str, PassTable],
     *,
     most: int,
     keep: Path | None = None,
 ) -> tuple[dict[int, Named], Tried]:
-    """Plain decoding and at most so many settings of every method, on these texts; the best policy
-    over them, and the planned draft that follows it, tried as the last.
+    """Plain decoding and at most so many settings of every method, tried on these prompts; the best
+    policy over them, and the planned draft that follows it, tried as the last.
     """
     known = [method for method in OURS if method not in ON_TREES]
-    first = settings(ladder, sampler, (AUTOREGRESSIVE, *known), most, ())
-    trials = try_settings(ladder, sampler, texts, first, keep and keep / "first")
-    prices = Prices(passes, fit_overheads(trials))
+    run = partial(try_settings, ladder, prompts, texts, keep=keep)
+    first = settings(ladder, texts.sampler, (AUTOREGRESSIVE, *known), most, ())
+    trials = run(first)
     few = trials[trials.prompt.isin(trials.prompt.unique()[:FIRST])]
-    ranked = forecasts(few[few.method.isin((AUTOREGRESSIVE, "tree"))], prices)
+    few = few[few.method.isin((AUTOREGRESSIVE, "tree"))]
+    ranked = forecasts(few, Prices(passes, fit_overheads(trials)))
     trees = [*ranked.setting[ranked.method == "tree"][:BUILT_ON]]
-    rest = settings(ladder, sampler, ON_TREES, most, trees)
-    more = try_settings(ladder, sampler, texts, rest, keep and keep / "rest")
-    fixed = pd.concat([trials, more], ignore_index=True)
-    policy, draft = follow_policy(fixed, Prices(passes, fit_overheads(fixed)), first | rest)
-    own = try_settings(ladder, sampler, texts, {POLICY: draft}, keep and keep / "policy")
-    every = pd.concat([fixed, own], ignore_index=True)
-    drafts = first | rest | {POLICY: draft}
-    return policy, Tried(every, drafts, Prices(passes, fit_overheads(every)))
+    tried = first | (rest := settings(ladder, texts.sampler, ON_TREES, most, trees))
+    trials = pd.concat([trials, run(rest)], ignore_index=True)
+    policy, draft = follow_policy(trials, Prices(passes, fit_overheads(trials)), tried)
+    planned: dict[Named, Draft] = {(PLANNED, "policy"): draft}
+    trials = pd.concat([trials, run(planned)], ignore_index=True)
+    return policy, Tried(trials, tried | planned, Prices(passes, fit_overheads(trials)))

@@ -5,7 +5,6 @@ count every method along these texts.
 
 import hashlib
 import json
-from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import accumulate, pairwise
@@ -17,19 +16,37 @@ from tqdm.auto import tqdm
 
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.commandline import Parser
+from specdec_lib.core.decode import decode
 from specdec_lib.core.files import DATA, tensor_file, write_whole
-from specdec_lib.models.batched import BatchedPasses
+from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.workload import DOMAINS, WHOLE, Ladder, Prompt, load_ladder, load_prompts, seeds
 
 TEXTS = DATA / "measured" / "texts"
 SAMPLERS = (Sampler(0), Sampler(1.0), Sampler(1.0, top_k=50))  # of the stored texts
-SEQUENCES = 64
 
 
-def text_file(sampler: Sampler, folder: Path = TEXTS) -> Path:
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command; a sampler's file that is there is not written again."""
+    places = [text_file(one) for one in SAMPLERS]
+    Parser("measure texts", __doc__.partition(": ")[2], writes=places).parse_args(arguments)
+    torch.set_num_threads(1)
+    ladder, prompts = load_ladder(device="cpu", runtime="fast"), every_domain(WHOLE)
+    for sampler, place in zip(SAMPLERS, places, strict=True):
+        if place.is_file():
+            print(f"{place} is there; delete it to have it written anew")
+        else:
+            write_texts(ladder, prompts, sampler).save(place)
+
+
+def text_file(sampler: Sampler) -> Path:
     """Where the texts under a sampler are stored."""
     top = "" if sampler.top_k is None else f"-top-{sampler.top_k}"
-    return folder / f"temperature-{sampler.temperature:g}{top}.safetensors"
+    return TEXTS / f"temperature-{sampler.temperature:g}{top}.safetensors"
+
+
+def every_domain(split: str, limit: int | None = None) -> list[Prompt]:
+    """The first so many prompts of every embedded domain."""
+    return [one for domain in DOMAINS for one in load_prompts(domain, split, limit)]
 
 
 @dataclass(frozen=True)
@@ -49,23 +66,6 @@ class Texts:
     tokens: Mapping[str, tuple[int, ...]]
 
     @classmethod
-    def written(
-        cls,
-        ladder: Ladder,
-        prompts: Sequence[Prompt],
-        sampler: Sampler,
-        *,
-        seed: int = 0,
-        max_new_tokens: int = 256,
-    ) -> "Texts":
-        """The texts, written now by `write_texts`: minutes for some hundred prompts."""
-        limits = {"seed": seed, "max_new_tokens": max_new_tokens}
-        found, digests = write_texts(ladder, prompts, sampler, **limits), _digests(prompts)
-        tokens = {prompt.name: text for prompt, text in zip(prompts, found, strict=True)}
-        name = ladder.card.get("target", "")
-        return cls(name, sampler, **limits, prompts=digests, tokens=tokens)
-
-    @classmethod
     def load(cls, path: Path) -> "Texts":
         """The texts that `save` wrote."""
         with tensor_file(path) as file:
@@ -77,17 +77,12 @@ class Texts:
 
     @classmethod
     def stored(cls, samplers: Sequence[Sampler] = SAMPLERS) -> "tuple[Texts, ...]":
-        """The texts of `specdec measure texts`.  Raises ValueError if a file is missing."""
-        missing = [text_file(one) for one in samplers if not text_file(one).is_file()]
-        if missing:
-            raise ValueError(f"{missing[0]} is missing; `specdec measure texts` writes it")
+        """The texts of `specdec measure texts`."""
         return tuple(cls.load(text_file(one)) for one in samplers)
 
     def save(self, path: Path) -> None:
-        """Write the texts as 16-bit ids, whole or not at all; raises ValueError for larger ids."""
-        ids = torch.tensor([id for text in self.tokens.values() for id in text], dtype=torch.int32)
-        if ids.max() >= 1 << 16:
-            raise ValueError(f"texts are kept as ids of 16 bits, got {ids.max()}")
+        """Write the texts, whole or not at all, as ids of 16 bits: the target's fit."""
+        ids = torch.tensor([id for text in self.tokens.values() for id in text])
         ends = torch.tensor([*accumulate(map(len, self.tokens.values()))], dtype=torch.int32)
         about = asdict(self)
         del about["tokens"]
@@ -97,7 +92,7 @@ class Texts:
 
     def holds(self, prompt: Prompt) -> bool:
         """Whether there is a text of this prompt."""
-        return _digests([prompt]).items() <= self.prompts.items()
+        return self.prompts.get(prompt.name) == _digest(prompt)
 
     def of(self, prompt: Prompt) -> tuple[int, ...]:
         """The text after a prompt; raises ValueError if there is none of this name and content."""
@@ -105,6 +100,10 @@ class Texts:
             return self.tokens[prompt.name]
         lacking = f"there is no text of the prompt {prompt.name!r} among these {len(self.tokens)}"
         raise ValueError(f"{lacking}; `specdec measure texts` writes them anew")
+
+
+def _digest(prompt: Prompt) -> str:
+    return hashlib.sha256(prompt.text.encode()).hexdigest()
 
 
 def known_texts(
@@ -121,35 +120,6 @@ def known_texts(
     return tuple(one for one in long if all(map(one.holds, prompts)))
 
 
-def check_texts(texts: Sequence[Texts], seed: int, max_new_tokens: int) -> None:
-    """Raises ValueError unless all texts were written with this seed and are long enough."""
-    for one in texts:
-        if one.seed != seed or one.max_new_tokens < max_new_tokens:
-            these = f"texts of seed {one.seed} and up to {one.max_new_tokens} tokens"
-            asked = f"seed {seed} and {max_new_tokens} tokens"
-            raise ValueError(f"{these} cannot be replayed with {asked}")
-
-
-def every_domain(split: str, limit: int | None = None) -> list[Prompt]:
-    """The first so many prompts of every embedded domain."""
-    return [one for domain in DOMAINS for one in load_prompts(domain, split, limit)]
-
-
-def _digests(prompts: Sequence[Prompt]) -> dict[str, str]:
-    return {one.name: hashlib.sha256(one.text.encode()).hexdigest() for one in prompts}
-
-
-@dataclass
-class _Text:
-    """A text that is being written: the prompt's tokens, then the target's; `fed` of them read."""
-
-    number: int
-    tokens: list[int]
-    chance: Chance
-    end: int
-    fed: int = 0
-
-
 def write_texts(
     ladder: Ladder,
     prompts: Sequence[Prompt],
@@ -157,62 +127,12 @@ def write_texts(
     *,
     seed: int = 0,
     max_new_tokens: int = 256,
-    sequences: int = SEQUENCES,
-) -> list[tuple[int, ...]]:
-    """What the target writes after each prompt in float32, a stop token included.
-
-    These are the tokens of plain decoding but for near-ties: sums are in another order here.
-    """
-    given = [ladder.encode(prompt) for prompt in prompts]
-    waiting = deque(
-        _Text(number, list(tokens), Chance(one, sampler), len(tokens) + max_new_tokens)
-        for number, (tokens, one) in enumerate(zip(given, seeds(prompts, seed), strict=True))
-    )
-    found: list[tuple[int, ...]] = [()] * len(prompts)
-    rows = min(sequences, len(prompts))
-    active = {row: waiting.popleft() for row in range(rows)}
-    positions = max(map(len, given)) + max_new_tokens
-    passes = BatchedPasses(ladder.target.model, rows, positions, dtype=torch.float32)
-    with tqdm(total=len(prompts), desc=f"texts at T={sampler.temperature:g}", mininterval=5) as bar:
-        while active:
-            for row in _advance(active, passes, rows, ladder.stop_tokens):
-                done = active.pop(row)
-                found[done.number] = tuple(done.tokens[len(given[done.number]) :])
-                bar.update()
-                if waiting:
-                    active[row] = waiting.popleft()
-    return found
-
-
-def _advance(
-    active: dict[int, _Text], passes: BatchedPasses, rows: int, stop_tokens: Sequence[int]
-) -> list[int]:
-    """One pass; the rows whose texts have ended."""
-    tokens, positions = torch.zeros(2, rows, dtype=torch.long)
-    for row, one in active.items():
-        tokens[row], positions[row] = one.tokens[one.fed], one.fed
-    logits, ended = passes.logits(tokens, positions), []
-    for row, one in active.items():
-        one.fed += 1
-        if one.fed == len(one.tokens):
-            one.tokens.append(one.chance.choose(logits[row], one.fed))
-            if one.tokens[-1] in stop_tokens or len(one.tokens) == one.end:
-                ended.append(row)
-    return ended
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command; a sampler's file that is there is not written again."""
-    places = [text_file(one) for one in SAMPLERS]
-    parser = Parser("measure texts", __doc__.partition(": ")[2], writes=places)
-    parser.add_common("--max-new-tokens", 256)
-    given = parser.parse_args(arguments)
-    missing = [sampler for sampler in SAMPLERS if not text_file(sampler).is_file()]
-    if not missing:
-        print(f"all texts are in {text_file(SAMPLERS[0]).parent}; delete a file to write it anew")
-        return
-    torch.set_num_threads(1)
-    ladder = load_ladder(device="cpu")
-    limit, prompts = {"max_new_tokens": given.max_new_tokens}, every_domain(WHOLE)
-    for sampler in missing:
-        Texts.written(ladder, prompts, sampler, **limit).save(text_file(sampler))
+) -> Texts:
+    """What the target writes after each prompt, by plain decoding."""
+    limits = {"max_new_tokens": max_new_tokens, "stop_tokens": ladder.stop_tokens}
+    numbered, tokens = [*zip(prompts, seeds(prompts, seed), strict=True)], {}
+    for prompt, own in tqdm(numbered, f"texts at T={sampler.temperature:g}", mininterval=5):
+        given, chance = ladder.encode(prompt), Chance(own, sampler)
+        tokens[prompt.name] = decode(ladder.target, NoDraft(), given, chance, **limits).tokens
+    about = (ladder.card.get("target", ""), sampler, seed, max_new_tokens)
+    return Texts(*about, {prompt.name: _digest(prompt) for prompt in prompts}, tokens)

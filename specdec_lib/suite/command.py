@@ -22,7 +22,7 @@ VERBS = {  # by verb: the module whose function runs it, `main` if none is named
     "distil matches": ("suite.distil.finishing:measure_matches", "measure the match tables"),
     "distil finish": ("suite.distil.finishing", "put the drafts into data/ladder, or export them"),
     "measure texts": ("measure.texts", "let the target write the texts to count along"),
-    "measure acceptance": ("measure.acceptance.command", "theory against measurement"),
+    "measure acceptance": ("measure.acceptance.prediction", "theory against measurement"),
     "measure table": ("measure.sweep.command", "the table of the README"),
     "measure verifiers": ("measure.rule_bench.command", "verification rules on the same drafts"),
     "measure editions": ("measure.editions", "the int8 edition beside the exact one"),

@@ -24,7 +24,8 @@ from specdec_lib.measure.compare.command import add_models
 from specdec_lib.measure.compare.verdict import HARDLY
 from specdec_lib.measure.intervals import with_interval
 from specdec_lib.measure.latency.machine import machine_name
-from specdec_lib.measure.planning import Tried, forecasts, plan_settings, timed_passes
+from specdec_lib.measure.own_text import whole
+from specdec_lib.measure.planning import Named, Tried, forecasts, plan_settings, timed_passes
 from specdec_lib.measure.race.contenders import AUTOREGRESSIVE, ours
 from specdec_lib.measure.race.families import TOKEN_BY_TOKEN, with_int8_drafts
 from specdec_lib.measure.race.harness import race_prompts
@@ -33,7 +34,7 @@ from specdec_lib.measure.race.table import over_plain, ratio_table
 from specdec_lib.measure.sweep.grid import Setting
 from specdec_lib.measure.sweep.identity import fingerprint
 from specdec_lib.measure.sweep.ratios import without_few
-from specdec_lib.measure.trials import Named, whole, written_texts
+from specdec_lib.measure.texts import write_texts
 from specdec_lib.models.loading import RUNTIMES
 from specdec_lib.suite.hf.settings import export_setting
 from specdec_lib.theory import Margin, margin
@@ -88,9 +89,9 @@ def make_plan(
     limits = {"tokens": tokens, "seed": seed}
     device, given = machine_name(str(ladder.target.model.device)), [one.text for one in development]
     folder = keep / fingerprint(device, sampler, limits, settings, given, ladder)
-    texts = [*written_texts(ladder, sampler, development, limits, folder / "texts")]
-    passes = timed_passes(ladder, texts, folder / "passes")
-    _, tried = plan_settings(ladder, sampler, texts, passes, most=settings, keep=folder)
+    texts = write_texts(ladder, development, sampler, seed=seed, max_new_tokens=tokens)
+    passes = timed_passes(ladder, development, texts, folder / "passes")
+    _, tried = plan_settings(ladder, development, texts, passes, most=settings, keep=folder)
     table = forecasts(tried.trials, tried.prices)
     best, raced = _to_race(table, tried.drafts)
     kept = folder / "held-out" / fingerprint(raced)

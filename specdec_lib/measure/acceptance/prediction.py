@@ -1,4 +1,5 @@
-"""Tokens per round of any fixed tree, predicted in five ways and compared with measurements.
+"""`specdec measure acceptance`: a wide tree on development prompts of every domain predicts what a
+dozen other trees yield on held-out ones, into data/measured/predicted.csv.
 
 "root", "depth and rank" and "depth, rank and parent" know the rounds of one wide tree and split its
 rates so far; "every position" has a rate per rank over whole texts; "replay" plays the tree's
@@ -9,25 +10,57 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
+import torch
 
-from specdec_lib.core.chance import Chance
+from specdec_lib.core.chance import Chance, Sampler
+from specdec_lib.core.commandline import Parser, write_csv
 from specdec_lib.core.context import Context
 from specdec_lib.core.decode import Generation
+from specdec_lib.core.files import DATA
 from specdec_lib.core.protocols import Draft
-from specdec_lib.core.tree import ROOT, Shape
+from specdec_lib.core.tree import ROOT, Shape, TokenTree
 from specdec_lib.core.tree.shape import children_of
 from specdec_lib.drafts.trees.growing import TreeDraft
 from specdec_lib.measure.acceptance.rates import rank_rates
 from specdec_lib.measure.intervals import bootstrap, named_interval
-from specdec_lib.measure.replay.cascade_rounds import RoundAlong, rounds_along
 from specdec_lib.measure.replay.recording import chain_of
+from specdec_lib.measure.sweep.grid import Setting, generations
+from specdec_lib.measure.texts import every_domain, known_texts
 from specdec_lib.theory import best_tree, expected_tokens, monotone
-from specdec_lib.workload import Prompt, seeds
+from specdec_lib.workload import SPLITS, Prompt, load_ladder, seeds
 
+PLACE = DATA / "measured" / "predicted.csv"
+QUICK, WIDE = (4, 2, 1, 1), (6, 3, 2, 1, 1, 1)  # the draft's tree, and the one that predicts
+COLUMNS = ["temperature", "name", "predictor", "predicted", "measured", "low", "high", "prompts"]
 RANKS = 16
 # the rank from 0 at which each token of a text would have been guessed; None beyond `RANKS`
 Taken = Sequence[int | None]
 PREDICTORS = ("root", "depth and rank", "depth, rank and parent", "every position", "replay")
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command."""
+    about = __doc__.partition(": ")[2].partition("\n\n")[0]
+    parser = Parser("measure acceptance", about, writes=[PLACE])
+    parser.add_common("--limit", 30, "of each domain and split")
+    limit = parser.parse_args(arguments).limit
+    torch.set_num_threads(1)
+    ladder, samplers = load_ladder(device="cpu", runtime="fast"), [Sampler(0.0), Sampler(1.0)]
+    draft, tables = TreeDraft(ladder.draft, widths=QUICK), []
+    settings = [Setting("", draft, sampler) for sampler in samplers]
+    texts = known_texts(samplers)
+    known, unseen = (
+        ranks_by_temperature(generations(settings, prompts, ladder, texts=texts), draft)
+        for prompts in (every_domain(split, limit) for split in SPLITS)
+    )
+    for temperature, taken in known.items():
+        trees, guesses = predicted_shapes(taken), replayed_guesses(Shape.of_widths(WIDE), taken)
+        measured = replayed_tokens(trees, unseen[temperature])
+        compared = compare_predictions(predict_tokens(trees, guesses, taken), measured)
+        tables.append(compared.assign(temperature=temperature))
+    table = pd.concat(tables)
+    print(errors(table, ["temperature", "predictor"]).round(4).to_string(index=False))
+    write_csv(table[COLUMNS], PLACE, 6)
 
 
 def taken_ranks(generation: Generation, draft: Draft, chance: Chance) -> tuple[int | None, ...]:
@@ -38,29 +71,22 @@ def taken_ranks(generation: Generation, draft: Draft, chance: Chance) -> tuple[i
     """
     tokens = generation.tokens
     prompt = Context.of(generation.context.tokens[: len(generation.context) - len(tokens)])
-    guesses = zip(_guesses(draft, prompt, tokens, chance), tokens, strict=True)
-    return tuple(each.index(token) if token in each else None for each, token in guesses)
-
-
-def _guesses(
-    draft: Draft, prompt: Context, tokens: Sequence[int], chance: Chance
-) -> Iterator[list[int]]:
-    """What would be guessed for each of the tokens, best first."""
-    if isinstance(draft, TreeDraft):
-        _check_siblings(draft.siblings in ("ranked", "top"))
+    if isinstance(draft, TreeDraft) and draft.siblings in ("ranked", "top"):
         chain = chain_of(prompt, tokens[:-1])
-        for node, logits in enumerate(draft.model.score(prompt, chain)):
-            yield [child.token for child in draft.children(chain, node, logits, chance, RANKS)]
-        return
-    for length in range(len(tokens)):
-        tree = draft.propose(prompt.extended(tokens[:length]), chance)
-        _check_siblings(not tree.has_rows)
-        yield [tree.tokens[child] for child in tree.children(ROOT)][:RANKS]
+        rows = enumerate(draft.model.score(prompt, chain))
+        children = (draft.children(chain, node, row, chance, RANKS) for node, row in rows)
+        guesses = ([child.token for child in own] for own in children)
+    else:
+        contexts = (prompt.extended(tokens[:length]) for length in range(len(tokens)))
+        guesses = (_first_guesses(draft.propose(one, chance)) for one in contexts)
+    both = zip(guesses, tokens, strict=True)
+    return tuple(own.index(token) if token in own else None for own, token in both)
 
 
-def _check_siblings(fixed: bool) -> None:
-    if not fixed:
+def _first_guesses(tree: TokenTree) -> list[int]:
+    if tree.has_rows:
         raise ValueError('only "ranked" or "top" siblings are the same in every tree')
+    return [tree.tokens[child] for child in tree.children(ROOT)][:RANKS]
 
 
 def ranks_by_temperature(
@@ -75,19 +101,23 @@ def ranks_by_temperature(
     return found
 
 
-def replay_shape(shape: Shape, taken: Taken) -> Iterator[RoundAlong]:
-    """The rounds of a tree of this shape; a proposal is the nodes that the text reaches."""
-    children = children_of(shape.parents)
-
-    def propose(start: int) -> tuple[int, list[int]]:
+def replay_shape(shape: Shape, taken: Taken) -> Iterator[tuple[int, list[int]]]:
+    """The rounds of a tree of this shape: where each starts, and the nodes that the text reaches,
+    the root first; it emits as many tokens, but where the text ends.
+    """
+    children, start = children_of(shape.parents), 0
+    while start < len(taken):
         reached = [ROOT]
         for rank in taken[start:]:
             if rank is None or rank >= len(children[reached[-1]]):
                 break
             reached.append(children[reached[-1]][rank])
-        return len(reached) - 1, reached
+        yield start, reached
+        start += len(reached)
 
-    return rounds_along(len(taken), propose)
+
+def _rounds(shape: Shape, texts: Sequence[Taken]) -> list[int]:
+    return [len([*replay_shape(shape, taken)]) for taken in texts]
 
 
 def replayed_tokens(trees: Mapping[str, Shape], texts: Sequence[Taken]) -> pd.DataFrame:
@@ -102,16 +132,16 @@ def replayed_tokens(trees: Mapping[str, Shape], texts: Sequence[Taken]) -> pd.Da
 
 def replayed_guesses(shape: Shape, texts: Sequence[Taken]) -> pd.DataFrame:
     """What `rank_rates` reads of the rows of guesses, for a tree of this shape along the texts:
-    prompt, depth, rank, parent_rank, accepted; without guesses for a text's last token.
+    depth, rank, parent_rank, accepted; without guesses for a text's last token.
     """
     children, rows = children_of(shape.parents), []
-    for prompt, taken in enumerate(texts):
-        for start, _, _, nodes in replay_shape(shape, taken):
+    for taken in texts:
+        for start, nodes in replay_shape(shape, taken):
             for depth, node in enumerate(nodes[: max(0, len(taken) - 1 - start)], 1):
                 above, found = shape.ranks[node] if node else -1, taken[start + depth - 1]
                 ranks = range(len(children[node]))
-                rows += [(prompt, depth, rank, above, rank == found) for rank in ranks]
-    return pd.DataFrame(rows, columns=["prompt", "depth", "rank", "parent_rank", "accepted"])
+                rows += [(depth, rank, above, rank == found) for rank in ranks]
+    return pd.DataFrame(rows, columns=["depth", "rank", "parent_rank", "accepted"])
 
 
 def position_rates(texts: Sequence[Taken], *, ranks: int = RANKS) -> pd.DataFrame:
@@ -157,17 +187,28 @@ def predict_tokens(
     return pd.DataFrame(rows, columns=["name", "predictor", "predicted"])
 
 
+def _expected_by_parent(shape: Shape, looked_at: pd.DataFrame) -> float:
+    """`expected_tokens`, with separate rates below depth 1 where the parent was a first guess."""
+    deeper = looked_at[looked_at.depth > 1].assign(depth=looked_at.depth - 1)
+    root, first = rank_rates(looked_at[looked_at.depth == 1]), deeper.parent_rank == 0
+    after = [rank_rates(rows) if len(rows) else [[]] for rows in (deeper[~first], deeper[first])]
+    paths = [1.0]
+    for parent, depth, rank in [*zip(shape.parents, shape.depths, shape.ranks, strict=True)][1:]:
+        rates = root if depth == 1 else after[shape.ranks[parent] == 0]
+        vector = rates[min(max(depth - 1, 1), len(rates)) - 1]
+        paths.append(paths[parent] * vector[rank] if rank < len(vector) else 0.0)
+    return float(sum(paths))
+
+
 def compare_predictions(predicted: pd.DataFrame, measured: pd.DataFrame) -> pd.DataFrame:
-    """`predict_tokens` beside `replayed_tokens` of the same trees: with measured, low, high,
-    prompts, and error (a share).
-    """
-    columns = {"draft": "name", "tokens_per_round": "measured", "prompts": "prompts"}
-    columns |= {"tokens_per_round_low": "low", "tokens_per_round_high": "high"}
-    found = predicted.merge(measured[list(columns)].rename(columns=columns), "left", "name")
+    """`predict_tokens` and `replayed_tokens` of the same trees, and the error (a share)."""
+    ends = {f"tokens_per_round_{end}": end for end in ("low", "high")}
+    columns = {"draft": "name", "tokens_per_round": "measured", "prompts": "prompts"} | ends
+    found = predicted.merge(measured[[*columns]].rename(columns=columns), "left", "name")
     return found.assign(error=found.predicted / found.measured - 1)
 
 
-def errors(table: pd.DataFrame, by: Sequence[str] = ("predictor",)) -> pd.DataFrame:
+def errors(table: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     """Per group of `compare_predictions` the median_error and largest_error, without their signs,
     and share_inside the intervals, NaN where there are none.
     """
@@ -176,21 +217,3 @@ def errors(table: pd.DataFrame, by: Sequence[str] = ("predictor",)) -> pd.DataFr
     groups = table.assign(size=abs(table.error), inside=inside).groupby(list(by), sort=False)
     sizes = {"median_error": ("size", "median"), "largest_error": ("size", "max")}
     return groups.agg(**sizes, share_inside=("inside", "mean")).reset_index()
-
-
-def _rounds(shape: Shape, texts: Sequence[Taken]) -> list[int]:
-    return [sum(1 for _ in replay_shape(shape, taken)) for taken in texts]
-
-
-def _expected_by_parent(shape: Shape, looked_at: pd.DataFrame) -> float:
-    """`expected_tokens`, with separate rates below depth 1 where the parent was a first guess."""
-    deeper = looked_at[looked_at.depth > 1].assign(depth=looked_at.depth - 1)
-    root, first = rank_rates(looked_at[looked_at.depth == 1]), deeper.parent_rank == 0
-    after = [rank_rates(rows) if len(rows) else [[]] for rows in (deeper[~first], deeper[first])]
-    paths = [1.0]
-    nodes = list(zip(shape.parents, shape.depths, shape.ranks, strict=True))
-    for parent, depth, rank in nodes[1:]:
-        rates = root if depth == 1 else after[shape.ranks[parent] == 0]
-        vector = rates[min(max(depth - 1, 1), len(rates)) - 1]
-        paths.append(paths[parent] * vector[rank] if rank < len(vector) else 0.0)
-    return float(sum(paths))

@@ -1,13 +1,12 @@
 """Two tidy tables from generations, a row per guess looked at and a row per round; and rates."""
 
-import math
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import takewhile, zip_longest
+from itertools import zip_longest
 
 import numpy as np
 import pandas as pd
 
-from specdec_lib.core.decode import Generation
+from specdec_lib.core.decode import Generation, Round
 from specdec_lib.core.tree import ROOT, MatchTable
 from specdec_lib.measure.intervals import bootstrap, named_interval
 from specdec_lib.measure.sweep.grid import Setting
@@ -15,9 +14,9 @@ from specdec_lib.measure.sweep.repetition import repetition
 from specdec_lib.workload import Prompt
 
 LABELS = "draft temperature top_k rule domain repetition prompt".split()
-GUESS = "round depth rank parent_rank siblings source confidence accepted tried".split()
-ROUND = "round root_position proposed deepest tried accepted emitted source stop".split()
-OF_A_GUESS = ("rank", "source", "confidence", "tried")  # siblings differ in them
+GUESS = "depth rank parent_rank siblings source confidence accepted".split()
+ROUND = "proposed tried accepted emitted".split()
+OF_A_GUESS = ("rank", "source", "confidence")  # siblings differ in them
 # a confidence is a quotient of products: equal ones differ in the last digits
 DIGITS, SAME = 12, 1e-6
 
@@ -26,46 +25,34 @@ def collect(
     generations: Iterable[tuple[Setting, Prompt, Generation]],
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """A row per guess that was looked at (each child of the root and of each accepted node), and a
-    row per round, of what `sweep.grid.generations` yields; the glossary has most columns.
+    row per round, of what `sweep.grid.generations` yields.
 
     Of a guess, depth is 1 below the root, rank from 0 in draw order, parent_rank −1 at depth 1,
-    confidence its score ÷ its parent's; tried, where it or no sibling before it was accepted. Of a
-    round, source is of the first emitted token, deepest the depth of its tree, stop "" before the
-    last one.
+    confidence its score ÷ its parent's.
     """
     looked_at, played = [], []
     for setting, prompt, generation in generations:
         sampler, share = setting.sampler, repetition(generation.tokens)
         labels = (setting.name, sampler.temperature, sampler.top_k, setting.rule.__name__)
         labels += (prompt.domain, share, prompt.name)
-        looked_at += [(*labels, *row) for row in _guess_rows(generation)]
-        played += [(*labels, *row) for row in _round_rows(generation)]
-    return pd.DataFrame(looked_at, columns=LABELS + GUESS), pd.DataFrame(
-        played, columns=LABELS + ROUND
-    )
+        for one in generation.rounds:
+            looked_at += [(*labels, *row) for row in _guess_rows(one)]
+            played.append((*labels, one.proposed, one.tried, one.accepted, len(one.emitted)))
+    sides = ((looked_at, GUESS), (played, ROUND))
+    return tuple(pd.DataFrame(rows, columns=LABELS + names) for rows, names in sides)
 
 
-def _guess_rows(generation: Generation) -> Iterator[tuple]:
-    for number, played in enumerate(generation.rounds):
-        tree, parent_rank = played.tree, -1
-        path = (ROOT, *played.path)
-        for depth, (node, chosen) in enumerate(zip_longest(path, played.path), 1):
-            children, score = tree.children(node), tree.scores[node]
-            accepted = children.index(chosen) if chosen is not None else len(children)
-            for rank, child in enumerate(children):
-                confidence = tree.scores[child] / score if score else 0.0
-                place = (number, depth, rank, parent_rank, len(children))
-                yield (*place, tree.sources[child], confidence, rank == accepted, rank <= accepted)
-            parent_rank = accepted
-
-
-def _round_rows(generation: Generation) -> Iterator[tuple]:
-    last = len(generation.rounds) - 1
-    for number, played in enumerate(generation.rounds):
-        tree, stop = played.tree, generation.stop if number == last else ""
-        sizes = (tree.root_position, played.proposed, max(tree.depths))
-        counts = (played.tried, played.accepted, len(played.emitted))
-        yield (number, *sizes, *counts, played.sources[0], stop)
+def _guess_rows(played: Round) -> Iterator[tuple]:
+    tree, parent_rank = played.tree, -1
+    path = (ROOT, *played.path)
+    for depth, (node, chosen) in enumerate(zip_longest(path, played.path), 1):
+        children, score = tree.children(node), tree.scores[node]
+        accepted = children.index(chosen) if chosen is not None else len(children)
+        for rank, child in enumerate(children):
+            confidence = tree.scores[child] / score if score else 0.0
+            place = (depth, rank, parent_rank, len(children), tree.sources[child])
+            yield (*place, confidence, rank == accepted)
+        parent_rank = accepted
 
 
 def with_gaps(guesses: pd.DataFrame, match: MatchTable) -> pd.DataFrame:
@@ -75,17 +62,16 @@ def with_gaps(guesses: pd.DataFrame, match: MatchTable) -> pd.DataFrame:
     names, lows = match.bins, (0.0, *match.edges)  # a gap at an edge lies in the bin above it
 
     def bin_of(rank: int, confidence: float) -> int | None:
-        rates = enumerate(match.rate(rank, low) for low in lows)
-        same = (i for i, rate in rates if math.isclose(rate, confidence, rel_tol=SAME))
-        return next(same, None)
+        known = [match.rate(rank, low) for low in lows]
+        same = np.isclose(known, confidence, rtol=SAME, atol=0)
+        return int(same.argmax()) if same.any() else None
 
     bins = [bin_of(*one) for one in zip(guesses["rank"], guesses["confidence"], strict=True)]
-    gaps = [None if one is None else names[one] for one in bins]
-    found = guesses.assign(gap=gaps, bin=bins).dropna(subset=["gap"])
+    found = guesses.assign(bin=bins).dropna(subset=["bin"]).sort_values("bin", kind="stable")
     if found.empty:
         why = "were they scored by another, or at temperature 0?"
         raise ValueError(f"no guess has a confidence of match table {match.name!r}: {why}")
-    return found.sort_values("bin", kind="stable").drop(columns="bin")
+    return found.assign(gap=[names[int(one)] for one in found.pop("bin")])
 
 
 def rates(table: pd.DataFrame, by: Sequence[str] = (), *, per: str = "guess") -> pd.DataFrame:
@@ -125,12 +111,11 @@ def rates_by_confidence(
     if bins < 1:
         raise ValueError(f"a calibration needs at least 1 bin, got {bins}")
     confidence = table["confidence"].astype(float).round(DIGITS)
-    lows = (np.arange(bins) / bins).round(DIGITS)
-    highs = np.append(lows[1:], 1.0)
-    place = np.searchsorted(lows, confidence, side="right") - 1
-    edges = {"low_edge": lows[place], "high_edge": highs[place]}
-    counted = table.assign(at_risk=True, confidence=confidence, **edges)
-    groups = _by_prompt(counted, [*by, *edges], ["at_risk", "accepted", "confidence"])
+    edges = (np.arange(bins + 1) / bins).round(DIGITS)
+    place = np.searchsorted(edges[:-1], confidence, side="right") - 1
+    named = {"low_edge": edges[place], "high_edge": edges[place + 1]}
+    counted = table.assign(at_risk=True, confidence=confidence, **named)
+    groups = _by_prompt(counted, [*by, *named], ["at_risk", "accepted", "confidence"])
     return pd.DataFrame(
         group | {"confidence": sums.confidence.sum() / sums.at_risk.sum()} | _rate(sums)
         for group, sums in groups
@@ -147,22 +132,20 @@ def expected_calibration_error(table: pd.DataFrame, *, bins: int = 10) -> float:
 
 def rank_rates(table: pd.DataFrame, *, by_depth: bool = True, least: int = 30) -> list[list[float]]:
     """P(the child at a rank is accepted | its parent was reached and had one there), by depth and
-    rank.
+    rank; of all depths as one unless `by_depth`.
 
-    by_depth    False: all depths are counted as one
-    least       the first depth with fewer reached nodes, and all below it, count with the last that
-                had enough; the first rank that was there less often ends its list
+    least    the first depth with fewer reached nodes, and all below it, count with the last that
+             had enough; the first rank that was there less often ends its list
     """
-    _check(table, ())
     level = table["depth"] if by_depth else table["depth"].clip(upper=1)
-    reached = level[table["rank"] == 0].value_counts().to_dict()
-    depths = takewhile(lambda at: reached.get(at, 0) >= least, range(1, len(reached) + 1))
-    last = max(1, sum(1 for _ in depths))
-    counted: list[list[float]] = []
-    for at in range(1, last + 1):
-        group = table[level.clip(upper=last) == at].groupby("rank").accepted.agg(["mean", "count"])
-        often = takewhile(lambda count: count >= least, group["count"].iloc[1:])
-        counted.append(group["mean"].iloc[: 1 + sum(1 for _ in often)].astype(float).tolist())
+    reached = level[table["rank"] == 0].value_counts()
+    reached = reached.reindex(range(1, level.max() + 1), fill_value=0)
+    last = max(1, int((reached >= least).cumprod().sum()))
+    counted = []
+    for _, group in table.groupby(level.clip(upper=last)):
+        ranks = group.groupby("rank").accepted.agg(["mean", "count"])
+        often = int((ranks["count"].iloc[1:] >= least).cumprod().sum())
+        counted.append(ranks["mean"].iloc[: 1 + often].astype(float).tolist())
     return counted
 
 
@@ -180,29 +163,21 @@ def tokens(table: pd.DataFrame, by: Sequence[str] = ()) -> pd.DataFrame:
     )
 
 
-def _check(table: pd.DataFrame, by: Sequence[str]) -> None:
-    known = [name for name in table.columns if name != "accepted"]
-    if len(set(by)) < len(by) or not set(by) <= set(known):
-        raise ValueError(f"by holds different columns of {', '.join(known)}; got {', '.join(by)}")
-    if table.empty:
-        raise ValueError("a rate needs at least 1 row, got an empty table")
-
-
 def _by_prompt(
     table: pd.DataFrame, by: Sequence[str], counts: list[str]
 ) -> Iterator[tuple[dict, pd.DataFrame]]:
     """Per group of `by` its columns, and the sums of `counts` per prompt."""
-    _check(table, by)
+    if table.empty:
+        raise ValueError("a rate needs at least 1 row, got an empty table")
     keys = list(dict.fromkeys([*by, "prompt"]))
     sums = table.groupby(keys, sort=False, dropna=False, observed=True)[counts].sum().reset_index()
     if not by:
         yield {}, sums
         return
 
-    def order(column: pd.Series) -> pd.Series:
-        if pd.api.types.is_numeric_dtype(column):
-            return column
-        return pd.Series(pd.factorize(column, use_na_sentinel=False)[0], column.index)
+    def order(column: pd.Series) -> pd.Series | np.ndarray:
+        numeric = pd.api.types.is_numeric_dtype(column)
+        return column if numeric else pd.factorize(column, use_na_sentinel=False)[0]
 
     ordered = sums.sort_values(list(by), key=order, kind="stable")
     for key, group in ordered.groupby(list(by), sort=False, dropna=False):

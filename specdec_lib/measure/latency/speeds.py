@@ -19,13 +19,12 @@ from specdec_lib.drafts.max_gram import MaxGram
 from specdec_lib.drafts.staged import StagedTree
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
 from specdec_lib.measure.latency.passes import ROWS, curves, one_repeat, pass_tables
-from specdec_lib.measure.own_text import work_of
+from specdec_lib.measure.own_text import whole, work_of
 from specdec_lib.measure.race.contenders import AUTOREGRESSIVE, time_rounds
 from specdec_lib.measure.race.harness import race_drafts
 from specdec_lib.measure.replay.recording import format_matrix
 from specdec_lib.measure.sweep.ratios import ratios
 from specdec_lib.measure.sweep.stacks import scout
-from specdec_lib.measure.trials import whole
 from specdec_lib.theory import Overhead, PassTable
 from specdec_lib.workload import Ladder, Prompt, seeds
 

@@ -1,1 +1,1 @@
-"""Sweeps: every prompt under every setting, one row of counts and seconds for each generation."""
+"""Sweeps: every prompt under every setting, one row of counts for each generation."""

@@ -1,8 +1,7 @@
 """Finished rows on disk: one file per prompt, with a digest that shows whether it is damaged."""
 
 import json
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -19,32 +18,23 @@ class Kept:
 
     folder: Path | None
 
-    def read(self, prompt: Prompt) -> list[Row] | None:
-        """The rows of a prompt; None where there are none, or not whole."""
-        try:
-            found, body = self._file(prompt).read_text(encoding="utf-8").split("\n", 1)
-        except (FileNotFoundError, ValueError):
-            return None
-        return json.loads(body) or None if found == short_digest(body) else None
-
-    def write(self, prompt: Prompt, rows: Sequence[Row]) -> None:
-        """Keep the rows of a prompt, whole or not at all; numbers of NumPy become Python's."""
-        if self.folder:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            body = json.dumps(rows, default=lambda number: number.item())
-            write_whole(self._file(prompt), f"{short_digest(body)}\n{body}".encode())
-
     def rows(
         self, prompt: Prompt, make: Callable[[], list[Row]], count: int | None = None
     ) -> list[Row]:
-        """The rows of a prompt, read if there are `count` of them, else made and kept."""
-        found = self.read(prompt)
-        if found is None or count not in (None, len(found)):
-            self.write(prompt, found := make())
-        return found
-
-    def _file(self, prompt: Prompt) -> Path:
+        """The rows of a prompt: read if they are whole and `count` of them, else made and kept,
+        where numbers of NumPy become Python's.
+        """
         if self.folder is None:
-            raise FileNotFoundError
-        readable = re.sub(r"[^\w.-]+", "-", prompt.name)[:80]
-        return self.folder / f"{readable}-{short_digest(json.dumps(asdict(prompt)))[:12]}.json"
+            return make()
+        path = self.folder / f"{short_digest(json.dumps(asdict(prompt)))}.json"
+        try:
+            known, body = path.read_text(encoding="utf-8").split("\n", 1)
+            found = json.loads(body) if known == short_digest(body) else []
+        except (FileNotFoundError, ValueError):
+            found = []
+        if not found or count not in (None, len(found)):
+            found = make()
+            body = json.dumps(found, default=lambda number: number.item())
+            self.folder.mkdir(parents=True, exist_ok=True)
+            write_whole(path, f"{short_digest(body)}\n{body}".encode())
+        return found

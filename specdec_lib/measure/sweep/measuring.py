@@ -4,7 +4,8 @@ counted along the target's stored texts, into data/measured/staged.csv.
 
 from specdec_lib.core.commandline import Parser, write_csv
 from specdec_lib.core.files import DATA
-from specdec_lib.measure.sweep.command import count_texts, parse_prompts
+from specdec_lib.measure.sweep.command import held_out_sweep, with_domain
+from specdec_lib.measure.sweep.stacks import staged_settings
 
 PLACE = DATA / "measured" / "staged.csv"
 
@@ -12,7 +13,6 @@ PLACE = DATA / "measured" / "staged.csv"
 def main(arguments: list[str] | None = None) -> None:
     """Run the command; an interrupted run goes on where it was."""
     parser = Parser("measure staged", __doc__.partition(": ")[2], writes=[PLACE])
-    prompts = parse_prompts(parser, arguments, limit=8)
-    rows = count_texts(prompts, study="staged", max_new_tokens=128)
-    timed = [name for name in rows if name.endswith("seconds")]  # nothing is worth timing here
-    write_csv(rows.drop(columns=["stop", "sampling", *timed]), PLACE, 5)
+    parser.add_common("--limit", 8, "of each domain")
+    prompts, run = held_out_sweep(staged_settings, parser.parse_args(arguments).limit)
+    write_csv(with_domain(run(prompts)).drop(columns="sampling"), PLACE, 5)

@@ -1,6 +1,4 @@
-"""Ratios of a sweep's columns per setting, alone or against a baseline, with intervals over
-prompts: tokens per round, tokens per second, bytes per token.
-"""
+"""Ratios of a sweep's columns per setting, alone or against a baseline, with intervals."""
 
 from collections.abc import Sequence
 
@@ -10,7 +8,6 @@ import pandas as pd
 from specdec_lib.measure.intervals import LEAST_PROMPTS, bootstrap, named_interval
 
 SETTING = ("draft", "temperature", "top_k", "top_p", "rule")
-BY = (*SETTING, "sampling")
 
 
 def sampling_of(temperature: float, top_k: float | None, top_p: float = 1.0) -> str:
@@ -27,17 +24,17 @@ def with_sampling(table: pd.DataFrame) -> pd.DataFrame:
     return table.assign(sampling=[sampling_of(*one) for one in samplers])
 
 
-def summarise(table: pd.DataFrame) -> pd.DataFrame:
+def summarise(table: pd.DataFrame, by: Sequence[str] = SETTING) -> pd.DataFrame:
     """Per setting: tokens per round and acceptance rate (NaN where nothing was tried) with 95 %
     intervals over prompts, repetition, and the number of prompts.
     """
     return pd.DataFrame(
-        dict(zip(SETTING, key, strict=True))
+        dict(zip(by, key, strict=True))
         | named_interval("tokens_per_round", bootstrap(group.tokens, group.rounds))
         | named_interval("acceptance_rate", bootstrap(group.accepted, group.tried))
         | {"repetition": float(np.average(group.repetition, weights=group.tokens))}
         | {"prompts": len(group)}
-        for key, group in table.groupby(list(SETTING), sort=False, dropna=False)
+        for key, group in table.groupby([*by], sort=False, dropna=False)
     )
 
 
@@ -46,7 +43,7 @@ def ratios(
     numerator: str,
     denominator: str,
     *,
-    by: Sequence[str] = BY,
+    by: Sequence[str] = (*SETTING, "sampling"),
     baseline: str | None = None,
 ) -> pd.DataFrame:
     """Per setting, the ratio of two columns' sums as `value`, with its 95 % interval over prompts:
@@ -58,25 +55,20 @@ def ratios(
     A column that a setting lacks wholly counts as 0.  Raises ValueError for other missing numbers
     or infinite ones, and unless each sampler has its baseline, on the same prompts.
     """
-    columns = [numerator, denominator]
-    _check(table, (*columns, *by))
-    for column in columns:
-        missing = table[column].isna()
-        some = missing & ~missing.groupby([table[key] for key in by], dropna=False).transform("all")
-        if some.any() or np.isinf(table[column].astype(float)).any():
-            raise ValueError(f"{column} has a finite number in all rows of a setting, or in none")
-    table, rows = table.fillna(dict.fromkeys(columns, 0)), []
-    for key, group in table.groupby(list(by), sort=False, dropna=False):
-        if baseline is None:
-            found = bootstrap(group[numerator], group[denominator])
-        else:
-            plain = table[(table.draft == baseline) & (table.sampling == group.sampling.iloc[0])]
+    columns, rows = [numerator, denominator], []
+    for key, group in table.groupby([*by], sort=False, dropna=False):
+        sides = [group]
+        for name in columns:
+            if not (group[name].isna().all() or np.isfinite(group[name].astype(float)).all()):
+                raise ValueError(f"{name} has a finite number in all rows of a setting, or in none")
+        if baseline is not None:
+            sampling = group.sampling.iloc[0]
+            plain = table[(table.draft == baseline) & (table.sampling == sampling)]
             if set(group.prompt) != set(plain.prompt):
                 sizes = f"{len(plain)} prompts, {group.draft.iloc[0]!r} {len(group)}, or others"
-                where = group.sampling.iloc[0]
-                raise ValueError(f"{where}: the baseline {baseline!r} has {sizes}")
-            base = plain.set_index("prompt").loc[group.prompt]
-            found = bootstrap(*(side[column] for side in (group, base) for column in columns))
+                raise ValueError(f"{sampling}: the baseline {baseline!r} has {sizes}")
+            sides.append(plain.set_index("prompt").loc[group.prompt])
+        found = bootstrap(*(side[name].fillna(0) for side in sides for name in columns))
         rows.append((*key, *found, len(group)))
     return pd.DataFrame(rows, columns=[*by, "value", "low", "high", "prompts"])
 
@@ -90,18 +82,11 @@ def without_few(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def per_prompt(table: pd.DataFrame, column: str, *, baseline: str) -> pd.DataFrame:
-    """How many times less of a column each setting took per token than `baseline`, by prompt."""
+    """How many times less of a column each setting took per token than `baseline`, by prompt:
+    sampling, prompt, method, relative.
+    """
     keys = ["sampling", "prompt"]
-    _check(table, (column, "tokens", *keys))
-    cost = table.assign(cost=table[column] / table.tokens)[[*keys, "draft", "cost"]]
-    plain = cost[cost.draft == baseline].drop(columns="draft").rename(columns={"cost": "plain"})
-    found = cost[cost.draft != baseline].reset_index().merge(plain, "left", keys).set_index("index")
-    found = found.assign(relative=found.plain / found.cost).rename(columns={"draft": "method"})
-    return found.drop(columns=["cost", "plain"])
-
-
-def _check(table: pd.DataFrame, columns: Sequence[str]) -> None:
-    missing = [column for column in columns if column not in table.columns]
-    if table.empty or missing:
-        has = f"the table has {len(table)} rows and lacks {', '.join(missing) or 'nothing'}"
-        raise ValueError(f"{has}; `sampling` comes from `with_sampling`")
+    cost = table.assign(cost=table[column] / table.tokens)
+    plain = cost[cost.draft == baseline].set_index(keys).cost.rename("plain")
+    found = cost[cost.draft != baseline].join(plain, on=keys)
+    return found[keys].assign(method=found.draft, relative=found.plain / found.cost)

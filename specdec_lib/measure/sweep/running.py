@@ -1,69 +1,50 @@
-"""The sweep itself: kept rows are read, missing ones are decoded here or on a cluster."""
+"""The sweep itself: kept rows are read, and missing ones are decoded."""
 
-import os
 from collections.abc import Sequence
-from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
 from tqdm.auto import tqdm
 
 from specdec_lib.core.kinds import checked
-from specdec_lib.measure.sweep import cluster
-from specdec_lib.measure.sweep.grid import Job, Setting
-from specdec_lib.measure.sweep.kept import Kept
-from specdec_lib.measure.sweep.recipe import Recipe
+from specdec_lib.measure.sweep.grid import Setting, generation_row, generations
+from specdec_lib.measure.sweep.identity import fingerprint
+from specdec_lib.measure.sweep.kept import Kept, Row
 from specdec_lib.measure.texts import Texts
 from specdec_lib.workload import Ladder, Pair, Prompt
 
 
 @checked
 def sweep(
-    settings: Sequence[Setting] | Recipe,
+    settings: Sequence[Setting],
     prompts: Sequence[Prompt],
-    ladder: Ladder | Pair | Recipe,
+    ladder: Ladder | Pair,
     *,
     seed: int = 0,
     max_new_tokens: int = 128,
     texts: Sequence[Texts] = (),
     progress: bool = True,
     keep: str | Path | None = None,
-    client: str | None = None,
 ) -> pd.DataFrame:
     """Decode every prompt under every setting, the settings interleaved within a prompt.
 
-    settings, ladder, texts    see `grid.Job`
-    keep        a folder where the rows of each finished prompt are kept, for sweeps of the same
-                settings, models, seed, length and code; a damaged file is decoded again
-    client      the address of a Dask scheduler, whose workers decode; None takes that in
-                SPECDEC_SCHEDULER, and decodes here if it is not set
+    texts    see `generations`
+    keep     a folder where the rows of each finished prompt are kept, for sweeps of the same
+             settings, models, seed, length, texts and code; a damaged file is decoded again
 
     The columns are: draft, temperature, top_k, top_p, rule, prompt; tokens, rounds, proposed,
-    accepted, tried, repetition, stop; per model its passes, its rows, and the length up to the
-    round's root summed over its passes; seconds (in all, of the prefill, overhead, per model).
-    All but the seconds is the same whether the sweep was interrupted or not and on any number of
-    workers, which use one thread each: another number of threads may round differently.
+    accepted, tried, repetition; per model its passes, its rows, and the length up to the
+    round's root summed over its passes. They are the same whether the sweep was interrupted or not.
     """
     if not prompts:
         raise ValueError("a sweep needs prompts, got none")
-    job = Job(settings, ladder, seed, max_new_tokens, tuple(texts))
-    address = client or os.environ.get(cluster.SCHEDULER)
-    with cluster.connect(address) if address else nullcontext() as connection:
-        fingerprint = ""
-        if connection is not None:
-            fingerprint = cluster.remote_fingerprint(connection, job)
-        elif keep:
-            fingerprint = job.fingerprint()
-        kept = Kept(Path(keep) / fingerprint if keep else None)
-        found = list(map(kept.read, prompts))
-        missing = [number for number, rows in enumerate(found) if rows is None]
-        asked = [prompts[number] for number in missing]
-        made = (
-            enumerate(map(job.rows, asked))
-            if connection is None
-            else cluster.finished_rows(connection, job, asked, fingerprint)
-        )
-        for place, rows in tqdm(made, "sweep", len(missing), disable=not progress, mininterval=1):
-            found[missing[place]] = rows
-            kept.write(prompts[missing[place]], rows)
-    return pd.DataFrame([row for rows in found for row in rows])
+    options = {"seed": seed, "max_new_tokens": max_new_tokens, "texts": texts}
+    kept = Kept(Path(keep) / fingerprint(settings, ladder, options) if keep else None)
+
+    def rows(prompt: Prompt) -> list[Row]:
+        made = generations(settings, [prompt], ladder, **options, progress=False)
+        return [generation_row(one, prompt, done, ladder.target.name) for one, _, done in made]
+
+    bar = tqdm(prompts, "sweep", disable=not progress, mininterval=1)
+    return pd.DataFrame([row for prompt in bar for row in kept.rows(prompt, partial(rows, prompt))])

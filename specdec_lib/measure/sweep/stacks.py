@@ -37,17 +37,16 @@ def draft_tree(ladder: Ladder, sampler: Sampler, *, budget: int = 16, depth: int
 
 def staged(ladder: Ladder, sampler: Sampler, draft: TreeDraft | ChainDraft) -> dict[str, Draft]:
     """The same draft without a scout, and with each of three: a few n-gram guesses, many, and many
-    beside what Max-Gram copies. Without an n-gram table, Max-Gram alone is the scout.
+    beside what Max-Gram copies.
     """
-    copies = MaxGram(None, 8)
-    if ladder.katz is None:
-        return {"none": draft, "Max-Gram": StagedTree(draft, copies, guided=2)}
     few, many = (scout(ladder, sampler, budget=budget) for budget in (8, 16))
     return {
         "none": draft,
         "n-gram": StagedTree(draft, few, guided=2),
         "n-gram, wide": StagedTree(draft, many, guided=4),
-        "n-gram, wide, and Max-Gram": StagedTree(draft, MergedDraft((copies, many)), guided=4),
+        "n-gram, wide, and Max-Gram": StagedTree(
+            draft, MergedDraft((MaxGram(None, 8), many)), guided=4
+        ),
     }
 
 
@@ -57,10 +56,8 @@ def copying(ladder: Ladder, sampler: Sampler) -> MergedDraft:
     """
     greedy = sampler.temperature == 0
     budget, depth, length, floor = (16, 5, 16, 0.0) if greedy else (12, 3, 4, 0.02)
-    few: Draft = MaxGram(None, depth)
-    if ladder.katz is not None:
-        few = MergedDraft((few, scout(ladder, sampler, budget=6)))
     shallow = replace(draft_tree(ladder, sampler, budget=budget, depth=depth), floor=floor)
+    few = MergedDraft((MaxGram(None, depth), scout(ladder, sampler, budget=6)))
     return MergedDraft((MaxGram(None, length), StagedTree(shallow, few, guided=2)))
 
 
@@ -72,19 +69,18 @@ def levels(ladder: Ladder, sampler: Sampler) -> dict[str, Draft]:
     tree = TreeDraft(ladder.middle, budget=16, depth=8, match=match)
     match = ladder.match("draft", sampler, obeyed="middle")
     inner = TreeDraft(ladder.draft, budget=8, depth=7, match=match)
-    fed = {"": inner, " ← Max-Gram": StagedTree(inner, MaxGram(None, 8), guided=2)}
-    if ladder.katz is not None:
-        fed[" ← n-gram"] = StagedTree(inner, scout(ladder, sampler, budget=8), guided=2)
+    below = {"Max-Gram": MaxGram(None, 8), "n-gram": scout(ladder, sampler, budget=8)}
+    fed = {f" ← {name}": StagedTree(inner, one, guided=2) for name, one in below.items()}
     return {"target ← middle": tree} | {
         f"target ← middle ← draft{name}": StagedTree(tree, one, guided=1)
-        for name, one in fed.items()
+        for name, one in {"": inner, **fed}.items()
     }
 
 
 def staged_settings(ladder: Ladder, samplers: Sequence[Sampler] = SAMPLERS) -> list[Setting]:
     """The grid of the staged notebook: plain decoding, a chain of 5 and trees of 8 and 16 guesses,
     each called "shape, scout", a shallow tree beside copies, and `levels`, only greedily: they are
-    slow. A ladder without n-gram table or middle model goes without their stacks.
+    slow.
     """
     found = []
     for sampler in samplers:
@@ -96,31 +92,25 @@ def staged_settings(ladder: Ladder, samplers: Sequence[Sampler] = SAMPLERS) -> l
             for name, one in staged(ladder, sampler, draft).items()
             if not (shape == "tree of 8" and name.startswith("n-gram, wide"))
         }
-        if sampler.temperature == 0 and ladder.middle is not None:
+        if sampler.temperature == 0:
             named |= levels(ladder, sampler)
         found += [Setting(name, draft, sampler) for name, draft in named.items()]
     return found
 
 
 def table_drafts(ladder: Ladder, sampler: Sampler = Sampler()) -> dict[str, Draft]:
-    """The drafts of the README's table, without those that the ladder has no parts for."""
-    match = ladder.match("draft", sampler)
-    found: dict[str, Draft] = {}
-    if ladder.katz is not None:
-        found["n-gram, tree of 16"] = scout(ladder, sampler, obeyed="target")
-    tree = draft_tree(ladder, sampler, budget=16, depth=6)
-    found |= {
+    """The drafts of the README's table."""
+    match, tree = ladder.match("draft", sampler), draft_tree(ladder, sampler, budget=16, depth=6)
+    parts = (ladder.middle, ladder.draft, ladder.max_gram)
+    return {
+        "n-gram, tree of 16": scout(ladder, sampler, obeyed="target"),
         "Max-Gram, chain of 10": ladder.max_gram,
         "draft, chain of 4": ChainDraft(ladder.draft, 4, match=match),
         "draft, tree of 16": tree,
         "draft, tree of 32": draft_tree(ladder, sampler, budget=32),
+        "staged, tree of 16": StagedTree(tree, scout(ladder, sampler), guided=4),
+        "cascade, middle + draft + Max-Gram": from_matrix(parts, CASCADE),
     }
-    if ladder.katz is not None:
-        found["staged, tree of 16"] = StagedTree(tree, scout(ladder, sampler), guided=4)
-    if ladder.middle is not None:
-        parts = (ladder.middle, ladder.draft, ladder.max_gram)
-        found["cascade, middle + draft + Max-Gram"] = from_matrix(parts, CASCADE)
-    return found
 
 
 def table_settings(ladder: Ladder) -> list[Setting]:

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Callable, Mapping
 
-import numpy as np
 import pandas as pd
 from torch.nn import Embedding
 
@@ -37,11 +36,9 @@ def model_shape(model: LanguageModel, *, bytes_per_number: float = 2.0) -> Model
         inner_width=others.get("n_inner") or others.get("intermediate_size"),
         matrices=3 if any("gate_proj" in name for name, _ in network.named_modules()) else 2,
     )
-    layers = [
-        one for one in network.modules() if not isinstance(one, Embedding) and one is not head
-    ]
-    parts = (part for one in layers for part in one.parameters(recurse=False))
-    found = sum(part.numel() for part in parts if part.dim() > 1)
+    parts = (one for one in network.modules() if not isinstance(one, Embedding) and one is not head)
+    weights = (weight for one in parts for weight in one.parameters(recurse=False))
+    found = sum(weight.numel() for weight in weights if weight.dim() > 1)
     if found != (wanted := shape.layers * shape.layer_weights):
         other = f"is not of GPT-2's or Llama's kind: its layers have {found:,} weights"
         raise ValueError(f"{model.name} {other}, not {wanted:,}")
@@ -49,10 +46,9 @@ def model_shape(model: LanguageModel, *, bytes_per_number: float = 2.0) -> Model
 
 
 def size_table(ladder: Ladder) -> pd.DataFrame:
-    """A row per model of the ladder, the largest first, in millions of parameters: model; layers,
-    without embeddings; head, the output matrix, of a cut one the frequent tokens' rows; a_pass, the
-    sum; staged_paper and cascade_paper, the models of that place there, with embeddings (or NaN);
-    and the share of the target's of these three.
+    """A row per model, the largest first, in millions of parameters: model; layers; head, of a cut
+    one the frequent tokens' rows; a_pass, the sum; staged_paper and cascade_paper, the models of
+    that place there, with embeddings (or NaN); and the share of the target's of these three.
     """
     prices, rows = price_list("ms"), []
     for model in ladder.models:
@@ -66,12 +62,11 @@ def size_table(ladder: Ladder) -> pd.DataFrame:
 
 
 def generation_bytes(table: pd.DataFrame, shapes: Mapping[str, ModelShape]) -> pd.Series:
-    """Bytes per row of a sweep: weights, keys and values, and activations of every pass of every
-    model.
+    """Bytes per row of a sweep: weights, keys and values, and activations of all models' passes,
+    each charged the context up to the round's root; the prompt and n-grams are left out.
 
     shapes    by the models' names in the sweep; others may stand for them, such as the paper's
 
-    A pass is charged the context up to the round's root; the prompt and n-grams are left out.
     Raises ValueError if a model ran that has no shape.
     """
 
@@ -94,20 +89,19 @@ def seconds_at(
         mean = {"rows": math.ceil(rows / passes), "context": math.ceil(context / passes)}
         return passes * roofline_seconds(shapes[name], machines[name], **mean)
 
-    return _sums(table, shapes.keys() & machines.keys(), seconds)
+    return _sums(table, shapes, seconds)
 
 
-def _sums(table: pd.DataFrame, known: Mapping | set, cost: Callable[..., float]) -> pd.Series:
+def _sums(
+    table: pd.DataFrame, shapes: Mapping[str, ModelShape], cost: Callable[..., float]
+) -> pd.Series:
     """Per row the costs of the models that ran; a column of another setting's model is NaN."""
-    total = np.zeros(len(table))
+    total = pd.Series(0.0, table.index)
     for name in table.filter(regex="_passes$").columns.str.removesuffix("_passes"):
-        ran = (table[f"{name}_passes"] > 0).to_numpy()
-        if ran.any() and name not in known:
-            there = ", ".join(known) or "none"
+        columns = [f"{name}_{part}" for part in ("passes", "rows", "context_tokens")]
+        ran = table[columns[0]] > 0
+        if ran.any() and name not in shapes:
+            there = ", ".join(shapes) or "none"
             raise ValueError(f"the model {name!r} ran and is not described; there are {there}")
-        columns = (
-            table.loc[ran, f"{name}_{part}"] for part in ("passes", "rows", "context_tokens")
-        )
-        costs = [cost(name, *counts) for counts in zip(*columns, strict=True)]
-        total[ran] += costs
-    return pd.Series(total, table.index)
+        total[ran] += [cost(name, *counts) for counts in table.loc[ran, columns].to_numpy(float)]
+    return total

@@ -121,7 +121,7 @@ def match_tables(ladder: Ladder, prompts: Sequence[Prompt]) -> list[dict]:
     for sampler in SAMPLERS:
         seen, taken = np.zeros((2, len(KINDS), RANKS, len(EDGES) + 1))
         written = write_texts(ladder, prompts, sampler, max_new_tokens=LENGTH)
-        found = [*zip(prompts, seeds(prompts, 0), written, strict=True)]
+        found = [*zip(prompts, seeds(prompts, 0), map(written.of, prompts), strict=True)]
         for prompt, seed, text in tqdm(found, f"match tables, T = {sampler.temperature:g}"):
             for looked in _look(ladder, ladder.encode(prompt), text, Chance(seed, sampler)):
                 for kind, (tokens, gaps, right) in enumerate(looked):
@@ -129,7 +129,7 @@ def match_tables(ladder: Ladder, prompts: Sequence[Prompt]) -> list[dict]:
                     seen[at] += 1
                     taken[at] += np.array(tokens) == right
         how = {"temperature": sampler.temperature, "top_k": sampler.top_k}
-        how["contexts"] = sum(map(len, written))
+        how["contexts"] = sum(map(len, written.tokens.values()))
         for kind, sums in zip(KINDS, zip(seen, taken, strict=True), strict=True):
             head = dict(zip(("guesser", "obeyed", "siblings"), kind, strict=True))
             tables.append(head | how | _rates(*sums, how["contexts"], kind[2] == "ranked"))
