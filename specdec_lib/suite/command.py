@@ -31,7 +31,7 @@ VERBS = {  # by verb: the module whose function `main` runs it, and what it does
     "measure latency": ("measure.latency.measuring", "seconds per pass, round and setting"),
     "measure growth": ("suite.distil.growth", "n-gram quality by number of samples"),
     "measure cascades": ("measure.cascades.tables", "the tables of notebook 04"),
-    "measure walltime": ("measure.cascades.walltime", "cascades by the clock"),
+    "measure walltime": ("measure.cascades.variants", "cascades by the clock"),
     "measure regret": ("measure.regret", "what a plan loses against the best setting"),
     "measure learning": ("measure.race.learning", "drafts that learn while they decode"),
 }

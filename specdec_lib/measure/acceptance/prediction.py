@@ -14,13 +14,12 @@ from specdec_lib.core.chance import Chance
 from specdec_lib.core.context import Context
 from specdec_lib.core.decode import Generation
 from specdec_lib.core.protocols import Draft
-from specdec_lib.core.tree import ROOT, Shape
+from specdec_lib.core.tree import ROOT, Shape, TokenTree
 from specdec_lib.core.tree.shape import children_of
 from specdec_lib.drafts.trees.growing import TreeDraft
 from specdec_lib.measure.acceptance.rates import rank_rates
 from specdec_lib.measure.intervals import bootstrap, named_interval
 from specdec_lib.measure.replay.cascade_rounds import RoundAlong, rounds_along
-from specdec_lib.measure.replay.recording import chain_of
 from specdec_lib.theory import best_tree, expected_tokens, monotone
 from specdec_lib.workload import Prompt, seeds
 
@@ -48,7 +47,7 @@ def _guesses(
     """What would be guessed for each of the tokens, best first."""
     if isinstance(draft, TreeDraft):
         _check_siblings(draft.siblings in ("ranked", "top"))
-        chain = chain_of(prompt, tokens[:-1])
+        chain = TokenTree.of_paths(prompt, [tokens[:-1]])
         for node, logits in enumerate(draft.model.score(prompt, chain)):
             yield [child.token for child in draft.children(chain, node, logits, chance, RANKS)]
         return

@@ -5,35 +5,47 @@ The real rule runs once per branch of its coins, so that the expected tokens of 
 exact; the draft's draws, and the shared noise of `look_up`, are averaged over a few seeds.
 """
 
+import math
 import time
 from collections import Counter, defaultdict
-from dataclasses import astuple
+from collections.abc import Mapping
+from dataclasses import astuple, dataclass, field, replace
 from functools import partial
 from itertools import product
 
 import pandas as pd
 import torch
+from jaxtyping import Float
+from torch import Tensor
 from tqdm import tqdm
 
-from specdec_lib.core.chance import Chance, Sampler
+from specdec_lib.core.chance import Chance, EveryBranch, Sampler, Slots, every_outcome
 from specdec_lib.core.commandline import Parser, write_csv
 from specdec_lib.core.context import Context
-from specdec_lib.core.decode import decode
 from specdec_lib.core.files import DATA, cache_folder
-from specdec_lib.core.verify import UNWARPED
-from specdec_lib.drafts.combined import NoDraft
+from specdec_lib.core.protocols import Rule
+from specdec_lib.core.tree import ROOT, TokenTree
+from specdec_lib.core.verify import UNWARPED, look_up, reject
 from specdec_lib.drafts.trees.growing import TreeDraft
 from specdec_lib.measure.intervals import bootstrap, named_interval
-from specdec_lib.measure.rule_bench.rounds import RULES, verify_tree
+from specdec_lib.measure.race.harness import target_texts
+from specdec_lib.measure.rule_bench.rules import draw_once, k_seq, traverse
 from specdec_lib.measure.sweep.identity import fingerprint
 from specdec_lib.measure.sweep.kept import Kept
 from specdec_lib.measure.sweep.ratios import sampling_of
 from specdec_lib.measure.texts import every_domain, known_texts
+from specdec_lib.theory.bounds import best_acceptance, best_acceptance_of_two, proposed
 from specdec_lib.workload import Ladder, Prompt, load_ladder, seeds
 
 PLACE = DATA / "measured" / "verifiers.csv"
 SAMPLERS = (Sampler(1.0), Sampler(1.0, top_k=50), Sampler(0.6))
 SHAPES = {"chain of 4": (1, 1, 1, 1), "tree 2·2·1": (2, 2, 1)}
+RULES: Mapping[str, tuple[Rule, ...]] = {  # by siblings
+    "ranked": (look_up,),
+    "top": (draw_once,),
+    "iid": (draw_once, reject, k_seq, traverse),
+    "distinct": (draw_once, reject, traverse),
+}
 BY = ["sampling", "shape", "siblings", "rule"]
 MOST_TOKENS = 96  # of a text
 
@@ -86,26 +98,21 @@ def verify_prompt(
             cost = {"passes": fresh, "pass_microseconds": fresh * 1e6 * seconds}
             for name, found in verify_tree(tree, logits, chance, siblings=siblings).items():
                 sums[shape, siblings, name].update(found | cost)
-    about = {
-        "sampling": sampling_of(*astuple(sampler)),
-        "domain": prompt.domain,
-        "prompt": prompt.name,
-    }
-    keys = (dict(zip(BY[1:], key, strict=True)) for key in sums)
-    return [about | key | found for key, found in zip(keys, sums.values(), strict=True)]
+    about = (sampling_of(*astuple(sampler)), prompt.domain, prompt.name)
+    columns = ["sampling", "domain", "prompt", *BY[1:]]
+    return [dict(zip(columns, about + key, strict=True)) | sums[key] for key in sums]
 
 
 def _text(ladder: Ladder, prompt: Prompt, sampler: Sampler, seed: int) -> tuple[int, ...]:
     """The beginning of what the target writes after a prompt: the stored text, that of T = 1 where
     none is stored under this sampler, or one that is written now.
     """
-    for one in (sampler, UNWARPED):
-        for known in known_texts([one], seed, prompts=[prompt], max_new_tokens=MOST_TOKENS):
-            if known.target == ladder.card.get("target"):
-                return known.of(prompt)[:MOST_TOKENS]
-    chance = Chance(seeds([prompt], seed)[0], sampler)
-    limits = {"max_new_tokens": MOST_TOKENS, "stop_tokens": ladder.stop_tokens}
-    return decode(ladder.target, NoDraft(), ladder.encode(prompt), chance, **limits).tokens
+    asked = {"prompts": [prompt], "max_new_tokens": MOST_TOKENS}
+    for known in known_texts((sampler, UNWARPED), seed, **asked):
+        if known.target == ladder.card.get("target"):
+            return known.of(prompt)[:MOST_TOKENS]
+    [text] = target_texts(ladder, [prompt], sampler, tokens=MOST_TOKENS, seed=seed)
+    return text.tokens
 
 
 def summarise_rules(table: pd.DataFrame) -> pd.DataFrame:
@@ -128,3 +135,107 @@ def summarise_rules(table: pd.DataFrame) -> pd.DataFrame:
             | {"pass_microseconds": (passes.pass_microseconds / passes.passes).median()}
         )
     return pd.DataFrame(rows)
+
+
+def verify_tree(
+    tree: TokenTree, target_logits: Float[Tensor, "nodes vocab"], chance: Chance, *, siblings: str
+) -> dict[str, dict[str, float]]:
+    """Per rule that takes such siblings, and for the bound: rounds (1), expected tokens, the
+    probability that a child of the root is accepted, microseconds of a processor.
+    """
+    small, probs = compact(tree, target_logits, chance.sampler)
+    log_probs, found = probs.log(), {}
+    kind = partial(_ByChild, following=_following(small))
+    for rule in RULES[siblings]:
+        if rule is k_seq and max(tree.depths) == tree.guesses:
+            continue  # on a chain it is `reject`
+        started = time.process_time()
+        lengths = {_accepted(rule, tree, target_logits, chance): 1.0}
+        cost = {"microseconds": 1e6 * (time.process_time() - started)}
+        if rule is not look_up:  # which reads the noise, not coins
+            lengths = every_outcome(partial(_accepted, rule, small, log_probs), UNWARPED, kind)
+        tokens = sum((1 + length) * share for (length,), share in lengths.items())
+        first = 1 - lengths.get((0,), 0.0)
+        found[rule.__name__] = {"rounds": 1, "tokens": tokens, "first_accepted": first} | cost
+    if siblings != "ranked":  # which has that of distinct siblings
+        most = {"rounds": 1, "tokens": tokens_bound(small, probs, siblings)}
+        found["bound"] = most | {"first_accepted": first_bound(small, probs, siblings)}
+    return found
+
+
+def compact(
+    tree: TokenTree, target_logits: Float[Tensor, "nodes vocab"], sampler: Sampler
+) -> tuple[TokenTree, Float[Tensor, "nodes possible"]]:
+    """The tree and the target's distributions with all tokens that cannot be proposed as one, the
+    last: every rule accepts as much as before, several times as fast.
+    """
+    probs = torch.stack([sampler.probs(logits) for logits in target_logits]).double()
+    rows = [None if row is None else row.double() for row in tree.rows]
+    possible = torch.zeros(probs.shape[1], dtype=torch.bool)
+    possible[list(tree.tokens[1:])] = True
+    for row in rows:
+        if row is not None:
+            possible |= row > 0
+    kept = possible.nonzero()[:, 0]
+    tokens = torch.searchsorted(kept, torch.tensor(tree.tokens[1:])).tolist()
+    end = torch.zeros(1)
+    short = [None if row is None else torch.cat([row[kept], end]) / row.sum() for row in rows]
+    rest = (1 - probs[:, kept].sum(-1, keepdim=True)).clamp(min=0.0)
+    small = replace(tree, tokens=(0, *tokens), rows=tuple(short))
+    return small, torch.cat([probs[:, kept], rest], dim=-1)
+
+
+@dataclass(frozen=True)
+class _ByChild(EveryBranch):
+    """Every branch of a round's coins; all tokens that do not stand below a node are one branch."""
+
+    following: Mapping[Slots, list[int]] = field(default_factory=dict)
+
+    def draw(
+        self, use: str, probs: Float[Tensor, " vocab"], root_position: int, slots: Slots
+    ) -> int:
+        below, rest = self.following[slots], probs.clone()
+        rest[below] = 0.0
+        shares = torch.cat([probs[below], rest.sum()[None]])
+        branch = super().draw(use, shares, root_position, slots)
+        return (*below, int(rest.argmax()))[branch]
+
+
+def _following(tree: TokenTree) -> dict[Slots, list[int]]:
+    """The tokens below each node and below its twins, by slots."""
+    below: dict[tuple[int, ...], set[int]] = defaultdict(set)
+    for node in range(1, len(tree)):
+        below[tree.path_tokens(tree.parents[node])].add(tree.tokens[node])
+    return {tree.slots(node): [*below[tree.path_tokens(node)]] for node in range(len(tree))}
+
+
+def _accepted(rule: Rule, tree: TokenTree, logits: Tensor, chance: Chance) -> tuple[int]:
+    return (len(rule(tree, logits, chance).path),)
+
+
+def tokens_bound(tree: TokenTree, probs: Float[Tensor, "nodes vocab"], siblings: str) -> float:
+    """1 + Σ over the distinct paths of a tree of min(1, the target's probability of the path ÷
+    that of its being proposed). No rule's expected tokens exceed the mean of this over drawn
+    trees.
+    """
+    total, paths = 1.0, {tree.path_tokens(node): tree.path(node) for node in range(1, len(tree))}
+    for tokens, path in paths.items():
+        above = [tree.parents[node] for node in path]
+        ratio = math.prod(probs[above, list(tokens)].tolist())
+        if siblings != "top":
+            below = [tree.children(node) for node in above]
+            rows = [tree.rows[children[0]].numpy() for children in below]
+            ratio /= proposed(rows, tokens, list(map(len, below)), siblings)
+        total += min(1.0, ratio)
+    return total
+
+
+def first_bound(tree: TokenTree, probs: Float[Tensor, "nodes vocab"], siblings: str) -> float:
+    """The largest probability with which any rule can accept a child of the root."""
+    children, wanted = tree.children(ROOT), probs[ROOT].numpy()
+    if siblings == "top":
+        return float(wanted[[tree.tokens[child] for child in children]].sum())
+    offered = tree.rows[children[0]].numpy()
+    if siblings == "iid" or len(children) == 1:
+        return best_acceptance(wanted, offered, len(children))
+    return best_acceptance_of_two(wanted, offered)

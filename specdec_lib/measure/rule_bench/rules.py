@@ -1,6 +1,5 @@
-"""Three more rules, to compare with the two of `core/verify.py`, by which decoding verifies trees.
-
-Like `reject` they keep the target's distribution, not its tokens for a seed.
+"""Three more rules, to compare with the two of `core/verify.py`: like `reject` they keep the
+target's distribution, not its tokens for a seed.
 """
 
 from collections.abc import Iterator, Sequence
@@ -134,8 +133,6 @@ def least_slack(
     """The least slack ρ in 1…draws with 1 − (1 − β)^draws ≤ ρβ, where β = Σ min(wanted ÷ ρ,
     offered) is the probability that one draw is accepted; found by bisection, rounded up.
     """
-    if draws < 2:
-        return 1.0
     possible = (offered > 0).nonzero()[:, 0]
     wanted, offered = wanted[possible].double(), offered[possible].double()
 
@@ -144,7 +141,7 @@ def least_slack(
         return (1 - (1 - rate) ** draws) - slack * rate
 
     low, high = 1.0, float(draws)
-    if claims(low) <= 0:
+    if draws < 2 or claims(low) <= 0:
         return low
     for _ in range(HALVINGS):
         middle = (low + high) / 2
@@ -158,7 +155,7 @@ def _unclaimed(
     """The distribution of the correction after all draws failed; `wanted` where none is left."""
     claimed = torch.minimum(wanted / slack, offered)
     rate = float(claimed.sum())
-    if not (draws and rate > 0):
+    if rate == 0:
         return wanted
     left = (wanted - claimed * (1 - (1 - rate) ** draws) / rate).clamp_(min=0.0)
     return left / left.sum() if left.any() else wanted

@@ -2,18 +2,14 @@
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import pandas as pd
 
 from specdec_lib.core.files import DATA
-from specdec_lib.measure.intervals import LEAST_PROMPTS
 from specdec_lib.workload import Ladder
 
-NONE = math.nan  # where only words are printed
 NEAR = 0.05  # of the paper's value: as close as two measurements of one thing come
-WAYS = "clock", "counted", "SWI", "predicted", "nothing"
 COLUMNS = """paper item claim domain unit by paper_value ours low high prompts no_effect verdict
     reason""".split()
 NO_SIGN = math.nan  # for `no_effect`: a quantity that has no side, such as a length
@@ -31,21 +27,15 @@ class Finding(NamedTuple):
     high: float = math.nan
     prompts: float = math.nan
 
-    @classmethod
-    def of(cls, row: pd.Series) -> "Finding":
-        """A row with these columns, as `sweep.ratios` gives them."""
-        return cls(*row[list(cls._fields)])
 
-
-@dataclass(frozen=True)
-class Claim:
+class Claim(NamedTuple):
     """One printed number.
 
-    by             how ours was found: clock, counted, SWI, predicted or nothing
+    reason         what differs, and the evidence for why the verdict is what it is
     paper_value    the paper's, in `unit`; NaN where only words are printed
+    by             how ours was found: clock, counted, SWI, predicted or nothing
     no_effect      the value that says so; None where `paper_value` is a bound or an exact number,
                    NO_SIGN where it is neither and has no side
-    reason         what differs, and the evidence for why the verdict is what it is
     domain         that ours was found on; "" for all, or none
     """
 
@@ -53,27 +43,20 @@ class Claim:
     item: str
     claim: str
     unit: str
-    by: str
-    paper_value: float
-    ours: Finding
-    no_effect: float | None
     reason: str
+    paper_value: float = math.nan
+    by: str = "nothing"
+    ours: Finding = Finding()
+    no_effect: float | None = 1
     domain: str = ""
 
-    def row(self) -> dict[str, object]:
-        """The claim as a row of the scorecard, its verdict included."""
-        ours = self.ours
-        if ours.prompts < LEAST_PROMPTS:
-            ours = ours._replace(low=math.nan, high=math.nan)
-        found = ours._asdict() | {"ours": ours.value, "verdict": self.verdict(ours)}
-        return vars(self) | found
-
-    def verdict(self, ours: Finding) -> str:
+    @property
+    def verdict(self) -> str:
         """One of VERDICTS: "reproduced" if the printed value is within NEAR of ours or in its
         interval. The sign is that of the distance from `no_effect`, and our interval, if there
         is one, must be on one side of it. Further off, a bound is "opposite".
         """
-        theirs, neutral = self.paper_value, self.no_effect
+        ours, theirs, neutral = self.ours, self.paper_value, self.no_effect
         if math.isnan(ours.value) or math.isnan(theirs):
             return "not testable here"
         low, high = (ours.value if math.isnan(end) else end for end in (ours.low, ours.high))
@@ -107,7 +90,11 @@ def read_measured(pattern: str) -> pd.DataFrame:
 
 def score(claims: Iterable[Claim]) -> pd.DataFrame:
     """A row per claim, in the papers' order."""
-    return pd.DataFrame([one.row() for one in claims])[COLUMNS]
+    rows = [
+        one._asdict() | one.ours._asdict() | {"ours": one.ours.value, "verdict": one.verdict}
+        for one in claims
+    ]
+    return pd.DataFrame(rows)[COLUMNS]
 
 
 def readable(scores: pd.DataFrame) -> pd.DataFrame:
