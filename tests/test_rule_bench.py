@@ -70,7 +70,8 @@ def mean_bound(pair: str, draft_of, kind: str) -> float:
 
     def limit(chance) -> tuple[int, ...]:
         tree = draft_of(draft).propose(HERE, chance)
-        limits[tree.tokens] = command.tokens_bound(tree, target.score(HERE, tree).exp(), kind)
+        found = command.bounds(tree, target.score(HERE, tree).exp(), kind)
+        limits[tree.tokens] = found["tokens"]
         return tree.tokens
 
     return sum(limits[tokens] * share for tokens, share in every_outcome(limit, T1).items())
@@ -113,8 +114,8 @@ def round_tokens(target, draft, rule) -> float:
 
 
 @pytest.mark.parametrize("kind", DRAWN)
-def test_the_compact_tree_has_the_very_expected_tokens(kind, unchecked):
-    """Branches of the whole tree, and of the compact one in which a draw has one per child."""
+def test_expected_tokens_are_those_of_every_branch(kind, unchecked):
+    """Of coins and draws, where the bench follows coins alone."""
     target, draft = table_model(6, 1), table_model(6, 2, support=4, name="draft")
     for seed in range(6):
         chance = Chance(seed, Sampler(1.0))

@@ -34,6 +34,7 @@ from specdec_lib.workload.published import price_list
 
 FOLDER = DATA / "measured"
 TABLES = ("swi", "versus", "position", "studies", "check")
+VERSUS = ["prices", "cascade", "alone", "chosen", "ratio", "low", "high"]
 SAMPLERS = {"greedy": Sampler(0), "T = 1": Sampler(1.0)}
 THREE, TWO = CASCADES[-1], CASCADES[1]
 LENIENCES = (1.0, 1.5, 2.0, 3.0, 5.0, 7.0, 10.0, 20.0)
@@ -118,19 +119,17 @@ def domain_tables(
     for name, costs in lists.items():
         best = tune_stacks(development, costs)
         settings = {" + ".join(drafters): one.setting for drafters, one in best.items()}
-        rows = swi_table(held_out, settings, costs)
-        swi.append(rows.assign(repetition=looping, prices=name))
+        swi.append(swi_table(held_out, settings, costs).assign(repetition=looping, prices=name))
         alone, chosen = (max(some, key=lambda one: best[one].swi) for some in (ALONE, CASCADES))
         for drafters in CASCADES:
             ratio = swi_ratio(held_out, best[drafters].setting, best[alone].setting, costs)
-            both = {"prices": name, "cascade": " + ".join(drafters), "alone": " + ".join(alone)}
-            ends = dict(zip(("ratio", "low", "high"), ratio, strict=True))
-            versus.append(both | {"chosen": drafters == chosen} | ends)
+            names = name, " + ".join(drafters), " + ".join(alone)
+            versus.append((*names, drafters == chosen, *ratio))
         if name == "measured":
             studied = study(held_out, best[THREE].setting, best[TWO].setting, costs)
     position = [survival(held_out, name).assign(drafter=name) for (name,) in ALONE]
-    parts = pd.concat(swi), pd.DataFrame(versus), pd.concat(position), studied
-    return dict(zip(TABLES, parts, strict=False))
+    versus = pd.DataFrame(versus, columns=VERSUS)
+    return dict(zip(TABLES, (pd.concat(swi), versus, pd.concat(position), studied), strict=False))
 
 
 def survival(recordings: Sequence[Recording], drafter: str, *, length: int = 30) -> pd.DataFrame:

@@ -48,7 +48,7 @@ class CascadeRounds(NamedTuple):
 
 
 class Guess(NamedTuple):
-    """A token that is handed up, and its probability by its drafter."""
+    """A token that is handed up, and its worth to its drafter."""
 
     token: int
     offered: float
@@ -94,10 +94,8 @@ def _check(recording: Recording, setting: CascadeSetting) -> None:
     drafters, matrix = setting.drafters, converted(setting.matrix, "increments", "increments")
     unknown, known = {*drafters} - {*recording.choices, MAX_GRAM}, ", ".join(recording.choices)
     if len(matrix) != len(drafters) or unknown or MAX_GRAM in drafters[:-1]:
-        got = f"{len(matrix)} rows and {', '.join(drafters)}"
-        raise ValueError(
-            f"a setting has a row per drafter of {known}, {MAX_GRAM} (last); got {got}"
-        )
+        wanted, got = f"a row per drafter of {known}, {MAX_GRAM} (last)", ", ".join(drafters)
+        raise ValueError(f"a setting has {wanted}; got {len(matrix)} rows and {got}")
     if drafters[-1] == MAX_GRAM and max(row[-1] for row in matrix) > LONGEST_COPY:
         raise ValueError(f"{MAX_GRAM} is recorded for {LONGEST_COPY} tokens at most; K is {matrix}")
     if not any(matrix[0]):

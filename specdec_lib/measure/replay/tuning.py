@@ -8,7 +8,7 @@ tried on real choices; a maximum that is found need not be the global one.
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, combinations_with_replacement, product
+from itertools import combinations_with_replacement, product
 from typing import NamedTuple
 
 import pandas as pd
@@ -16,7 +16,7 @@ from tqdm.auto import tqdm
 
 from specdec_lib.core.kinds import checked
 from specdec_lib.measure.intervals import Interval, bootstrap, named_interval
-from specdec_lib.measure.replay.cascade_rounds import CascadeRounds, replay_cascade
+from specdec_lib.measure.replay.cascade_rounds import replay_cascade
 from specdec_lib.measure.replay.recording import MAX_GRAM, TARGET, CascadeSetting, Recording
 
 LENGTHS = (0, 1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32, 48, 64)
@@ -64,23 +64,24 @@ def swi_table(
     """A row per named setting: `name`, its fields, texts, tokens, rounds, passes per model, `swi`,
     `low`, `high`.
     """
-    rows = []
-    for name, setting in settings.items():
-        whole = _together(recordings, setting)
-        row = {"name": name, **setting.labels, "texts": len(recordings)}
-        row |= {"tokens": sum(whole.emitted), "rounds": len(whole.emitted)}
-        row |= {f"{model}_passes": count for model, count in whole.passes.items()}
-        swi = bootstrap(*costs_of(recordings, setting, prices))
-        rows.append(row | dict(zip(SWI, swi, strict=True)))
-    return pd.DataFrame(rows)
+    rows = [
+        {"name": name, **setting.labels, **_counts(recordings, setting, prices)}
+        for name, setting in settings.items()
+    ]
+    return pd.DataFrame(rows).drop(columns=["tried", "accepted"])
 
 
-def _together(recordings: Sequence[Recording], setting: CascadeSetting) -> CascadeRounds:
-    """The rounds of all texts as those of one."""
-    rounds = (replay_cascade(one, setting) for one in recordings)
-    emitted, passes, tried, accepted = zip(*rounds, strict=True)
-    counts = {name: sum(one[name] for one in passes) for name in passes[0]}
-    return CascadeRounds(tuple(chain(*emitted)), counts, sum(tried), sum(accepted))
+def _counts(
+    recordings: Sequence[Recording], setting: CascadeSetting, prices: Prices
+) -> dict[str, float]:
+    """The counts of all texts together, as columns, and their SWI."""
+    played = [replay_cascade(one, setting) for one in recordings]
+    found = {"texts": len(played), "tokens": sum(sum(one.emitted) for one in played)}
+    found["rounds"] = sum(one.passes[TARGET] for one in played)
+    for model in played[0].passes:
+        found[f"{model}_passes"] = sum(one.passes[model] for one in played)
+    found |= {name: sum(getattr(one, name) for one in played) for name in ("tried", "accepted")}
+    return found | dict(zip(SWI, bootstrap(*costs_of(recordings, setting, prices)), strict=True))
 
 
 class Tuned(NamedTuple):
@@ -186,12 +187,12 @@ class Replays:
         best = max(alone, key=lambda one: replayed_swi(recordings, one, prices))
         shown = {"this setting": setting, f"{best.drafters[0]} alone, {best.matrix[0][0]}": best}
         for name, one in {**shown, **self.rivals}.items():
-            swi, whole = bootstrap(*costs_of(recordings, one, prices)), _together(recordings, one)
-            row, rounds = {"setting": name, **dict(zip(SWI, swi, strict=True))}, len(whole.emitted)
-            row |= {"texts": len(recordings), "tokens_per_round": sum(whole.emitted) / rounds}
-            row["acceptance_rate"] = whole.accepted / whole.tried if whole.tried else math.nan
+            found = _counts(recordings, one, prices)
+            row = {"setting": name} | {key: found[key] for key in (*SWI, "texts")}
+            row["tokens_per_round"] = found["tokens"] / found["rounds"]
+            row["acceptance_rate"] = found["accepted"] / (found["tried"] or math.nan)
             for model, price in prices.items():
-                passes = whole.passes.get(model, 0) / rounds
+                passes = found.get(f"{model}_passes", 0) / found["rounds"]
                 row |= {f"{model}_passes": passes, f"{model}_price": passes * price}
             ratio = swi_ratio(recordings, setting, one, prices)
             rows.append(row | named_interval("ratio", ratio))

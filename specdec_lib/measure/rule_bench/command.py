@@ -9,7 +9,7 @@ import math
 import time
 from collections import Counter, defaultdict
 from collections.abc import Mapping
-from dataclasses import astuple, dataclass, field, replace
+from dataclasses import astuple, replace
 from functools import partial
 from itertools import product
 
@@ -143,99 +143,61 @@ def verify_tree(
     """Per rule that takes such siblings, and for the bound: rounds (1), expected tokens, the
     probability that a child of the root is accepted, microseconds of a processor.
     """
-    small, probs = compact(tree, target_logits, chance.sampler)
-    log_probs, found = probs.log(), {}
-    kind = partial(_ByChild, following=_following(small))
+    probs = torch.stack([chance.sampler.probs(logits) for logits in target_logits]).double()
+    probs /= probs.sum(dim=-1, keepdim=True)
+    rows = (None if row is None else row.double() / row.double().sum() for row in tree.rows)
+    precise, log_probs, found = replace(tree, rows=tuple(rows)), probs.log(), {}
     for rule in RULES[siblings]:
         if rule is k_seq and max(tree.depths) == tree.guesses:
             continue  # on a chain it is `reject`
         started = time.process_time()
         lengths = {_accepted(rule, tree, target_logits, chance): 1.0}
         cost = {"microseconds": 1e6 * (time.process_time() - started)}
-        if rule is not look_up:  # which reads the noise, not coins
-            lengths = every_outcome(partial(_accepted, rule, small, log_probs), UNWARPED, kind)
-        tokens = sum((1 + length) * share for (length,), share in lengths.items())
-        first = 1 - lengths.get((0,), 0.0)
-        found[rule.__name__] = {"rounds": 1, "tokens": tokens, "first_accepted": first} | cost
+        if rule not in (look_up, draw_once):  # which toss no coins
+            play = partial(_accepted, rule, precise, log_probs)
+            lengths = every_outcome(play, UNWARPED, _EveryCoin)
+        own = {"tokens": sum((1 + length) * share for (length,), share in lengths.items())}
+        own["first_accepted"] = 1 - lengths.get((0,), 0.0)
+        if rule is draw_once:  # of any siblings it accepts what can be accepted of chosen ones
+            own = bounds(precise, probs, "top")
+        found[rule.__name__] = {"rounds": 1} | own | cost
     if siblings != "ranked":  # which has that of distinct siblings
-        most = {"rounds": 1, "tokens": tokens_bound(small, probs, siblings)}
-        found["bound"] = most | {"first_accepted": first_bound(small, probs, siblings)}
+        found["bound"] = {"rounds": 1} | bounds(precise, probs, siblings)
     return found
 
 
-def compact(
-    tree: TokenTree, target_logits: Float[Tensor, "nodes vocab"], sampler: Sampler
-) -> tuple[TokenTree, Float[Tensor, "nodes possible"]]:
-    """The tree and the target's distributions with all tokens that cannot be proposed as one, the
-    last: every rule accepts as much as before, several times as fast.
-    """
-    probs = torch.stack([sampler.probs(logits) for logits in target_logits]).double()
-    rows = [None if row is None else row.double() for row in tree.rows]
-    possible = torch.zeros(probs.shape[1], dtype=torch.bool)
-    possible[list(tree.tokens[1:])] = True
-    for row in rows:
-        if row is not None:
-            possible |= row > 0
-    kept = possible.nonzero()[:, 0]
-    tokens = torch.searchsorted(kept, torch.tensor(tree.tokens[1:])).tolist()
-    end = torch.zeros(1)
-    short = [None if row is None else torch.cat([row[kept], end]) / row.sum() for row in rows]
-    rest = (1 - probs[:, kept].sum(-1, keepdim=True)).clamp(min=0.0)
-    small = replace(tree, tokens=(0, *tokens), rows=tuple(short))
-    return small, torch.cat([probs[:, kept], rest], dim=-1)
-
-
-@dataclass(frozen=True)
-class _ByChild(EveryBranch):
-    """Every branch of a round's coins; all tokens that do not stand below a node are one branch."""
-
-    following: Mapping[Slots, list[int]] = field(default_factory=dict)
+class _EveryCoin(EveryBranch):
+    """Every branch of a round's coins; a draw ends the round, and what is drawn does not count."""
 
     def draw(
         self, use: str, probs: Float[Tensor, " vocab"], root_position: int, slots: Slots
     ) -> int:
-        below, rest = self.following[slots], probs.clone()
-        rest[below] = 0.0
-        shares = torch.cat([probs[below], rest.sum()[None]])
-        branch = super().draw(use, shares, root_position, slots)
-        return (*below, int(rest.argmax()))[branch]
-
-
-def _following(tree: TokenTree) -> dict[Slots, list[int]]:
-    """The tokens below each node and below its twins, by slots."""
-    below: dict[tuple[int, ...], set[int]] = defaultdict(set)
-    for node in range(1, len(tree)):
-        below[tree.path_tokens(tree.parents[node])].add(tree.tokens[node])
-    return {tree.slots(node): [*below[tree.path_tokens(node)]] for node in range(len(tree))}
+        return int(probs.argmax())
 
 
 def _accepted(rule: Rule, tree: TokenTree, logits: Tensor, chance: Chance) -> tuple[int]:
     return (len(rule(tree, logits, chance).path),)
 
 
-def tokens_bound(tree: TokenTree, probs: Float[Tensor, "nodes vocab"], siblings: str) -> float:
-    """1 + Σ over the distinct paths of a tree of min(1, the target's probability of the path ÷
-    that of its being proposed). No rule's expected tokens exceed the mean of this over drawn
-    trees.
+def bounds(tree: TokenTree, probs: Float[Tensor, "nodes vocab"], siblings: str) -> dict[str, float]:
+    """`first_accepted`, the largest probability with which any rule can accept a child of the root,
+    and `tokens`: 1 + Σ over the distinct paths of a tree of min(1, the target's probability of the
+    path ÷ that of its being proposed). No rule's expected tokens exceed its mean over drawn trees.
     """
-    total, paths = 1.0, {tree.path_tokens(node): tree.path(node) for node in range(1, len(tree))}
-    for tokens, path in paths.items():
+    tokens, paths = 1.0, {tree.path_tokens(node): tree.path(node) for node in range(1, len(tree))}
+    for path_tokens, path in paths.items():
         above = [tree.parents[node] for node in path]
-        ratio = math.prod(probs[above, list(tokens)].tolist())
+        ratio = math.prod(probs[above, list(path_tokens)].tolist())
         if siblings != "top":
             below = [tree.children(node) for node in above]
             rows = [tree.rows[children[0]].numpy() for children in below]
-            ratio /= proposed(rows, tokens, list(map(len, below)), siblings)
-        total += min(1.0, ratio)
-    return total
-
-
-def first_bound(tree: TokenTree, probs: Float[Tensor, "nodes vocab"], siblings: str) -> float:
-    """The largest probability with which any rule can accept a child of the root."""
+            ratio /= proposed(rows, path_tokens, list(map(len, below)), siblings)
+        tokens += min(1.0, ratio)
     children, wanted = tree.children(ROOT), probs[ROOT].numpy()
     if siblings == "top":
-        return float(wanted[[tree.tokens[child] for child in children]].sum())
-    offered = tree.rows[children[0]].numpy()
-    if siblings == "iid" or len(children) == 1:
-        return best_acceptance(wanted, offered, len(children))
-    return best_acceptance_of_two(wanted, offered)
+        first = float(wanted[[*{tree.tokens[child] for child in children}]].sum())
+    elif siblings == "iid" or len(children) == 1:
+        first = best_acceptance(wanted, tree.rows[children[0]].numpy(), len(children))
+    else:
+        first = best_acceptance_of_two(wanted, tree.rows[children[0]].numpy())
+    return {"tokens": tokens, "first_accepted": first}
