@@ -84,12 +84,9 @@ def test_every_command_exists_with_its_options(capsys):
         assert used[verb] <= set(re.findall(r"--[a-z-]+", capsys.readouterr().out)), verb
 
 
-def test_every_name_in_the_library_exists():
+def test_every_name_in_the_library_exists_and_every_notebook_is_in_the_map():
     for name in set(re.findall(r"specdec_lib(?:\.\w+)+", "\n".join(PAGES.values()))):
         assert pkgutil.resolve_name(name), name
-
-
-def test_every_notebook_is_in_the_map():
     for notebook in (ROOT / "notebooks").glob("*.ipynb"):
         assert f"(notebooks/{notebook.name})" in README
 
@@ -265,17 +262,16 @@ def test_a_page_without_marks_is_refused(tmp_path):
 def test_the_summary_of_a_small_sweep_becomes_a_table(ladder, unchecked):
     """Domains count alike whatever their order; of the checks, those that agree are counted."""
     prompts = [load_prompts(domain, "held-out", 1)[0] for domain in DOMAINS]
-    settings = stacks.table_settings(ladder)
+    settings, drafts = stacks.table_settings(ladder), [*stacks.table_drafts(ladder)]
     rows = with_sampling(sweep(settings, prompts, ladder, max_new_tokens=6, progress=False))
-    rows = rows.assign(domain=rows.prompt.str.partition("/")[0])
-    checks = rows[["sampling", "draft", "domain", "prompt"]].assign(agrees=rows.domain != "math")
-    table, drafts = summarise_domains(rows, checks), [*stacks.table_drafts(ladder)]
+    rows["domain"] = rows.prompt.str.partition("/")[0]
+    table = summarise_domains(rows, rows.assign(agrees=rows.domain != "math"))
     whole = table[table.domain == ALL]
     assert len(table) == (len(DOMAINS) + 1) * len(settings)
     assert (whole.decoded == 4).all() and (whole.agreeing == 3).all()
     assert whole.tokens.sum() == rows.tokens.sum() and whole.draft.tolist() == drafts * 3
-    first, *_ = rows.groupby(["sampling", "draft"], sort=False).sum().itertuples()
-    assert whole.tokens_per_round.iloc[0] == pytest.approx(first.tokens / first.rounds)
+    first = rows.groupby(["sampling", "draft"], sort=False)[["tokens", "rounds"]].sum().iloc[0]
+    assert whole.tokens_per_round.iloc[0] == pytest.approx(first.tokens / first["rounds"])
     shown = [line.split(" | ")[0].strip("| ") for line in markdown(table).splitlines()]
     assert [name for name in shown if name in drafts] == drafts * 2
 

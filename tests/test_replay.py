@@ -5,6 +5,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from fakes import refusals
+from test_widgets_cascades import recording
 
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.context import Context
@@ -94,49 +96,42 @@ def test_the_tuner_leaves_no_drafter_out(recordings):
     assert first[0] == 1 and first[1] + second[1] > 0
 
 
-def made_up(target: tuple[int, ...], said: tuple[int, ...]) -> Recording:
-    """A text, and a model that says so at each place."""
-    choices = Choices(said, tuple({token: 0.9} for token in said))
-    return Recording("made up", Sampler(0), target, {"draft": choices}, ((),) * len(target))
-
-
 def test_survival_counts_drafts_that_the_text_is_long_enough_for():
     """Rounds: 1 2 3 and 4 for the wrong 0; 5 6 and the text's end."""
-    table = survival([made_up((1, 2, 3, 4, 5, 6, 7), (1, 2, 3, 0, 5, 6, 7))], "draft", length=4)
+    said = Choices((1, 2, 3, 0, 5, 6, 7), tuple({token: 0.9} for token in (1, 2, 3, 0, 5, 6, 7)))
+    text = Recording("made up", Sampler(0), (1, 2, 3, 4, 5, 6, 7), {"draft": said}, ((),) * 7)
+    table = survival([text], "draft", length=4)
     assert list(table.at_risk) == [2, 2, 1, 1]
     assert list(table.rate) == [1.0, 1.0, 1.0, 0.0]
 
 
-@pytest.mark.parametrize(
-    "drafters, matrix, lenience, said",
-    [
-        (("target",), ((1,),), 1.0, "a row per drafter of middle, draft, Max-Gram"),
-        (THREE[1:], ((1,),), 1.0, "got 1 rows and draft, Max-Gram"),
-        ((MAX_GRAM, "draft"), ((1, 1), (0, 1)), 1.0, r"\(last\); got 2 rows"),
-        (("draft",), ((0,),), 1.0, "an empty cascade proposes nothing"),
-        (THREE[1:], ((1, 2), (1, 2)), 1.0, "upper triangular"),
-        (THREE[1:], ((1, 2), (0, 2)), 0.5, "a number from 1 to"),
-        ((MAX_GRAM,), ((65,),), 1.0, r"for 64 tokens at most; K is \(\(65,\),\)"),
-    ],
+MADE_UP, ONE = recording("made up", 0), CascadeSetting(("draft",), ((1,),))
+REFUSED = [
+    ((("target",), ((1,),)), "a row per drafter of middle, draft, Max-Gram"),
+    ((THREE[1:], ((1,),)), "got 1 rows and draft, Max-Gram"),
+    (((MAX_GRAM, "draft"), ((1, 1), (0, 1))), r"\(last\); got 2 rows"),
+    ((("draft",), ((0,),)), "an empty cascade proposes nothing"),
+    ((THREE[1:], ((1, 2), (1, 2))), "upper triangular"),
+    ((THREE[1:], ((1, 2), (0, 2)), 0.5), "a number from 1 to"),
+    (((MAX_GRAM,), ((65,),)), r"for 64 tokens at most; K is \(\(65,\),\)"),
+]
+test_what_cannot_be_replayed_is_refused = refusals(
+    *(
+        (lambda setting=setting: replay_cascade(MADE_UP, CascadeSetting(*setting)), said)
+        for setting, said in REFUSED
+    ),
+    (lambda: replayed_swi([MADE_UP], ONE, {"target": 1.0}), "draft has none in"),
+    (lambda: replayed_swi([MADE_UP], ONE, PRICES | {"draft": -0.1}), "draft has none in {'t"),
+    (lambda: replayed_swi([], ONE, PRICES), "at least one recording"),
+    (lambda: tune([MADE_UP], ("middle",), PRICES, starts=[ONE]), "are middle, a start has draft"),
 )
-def test_a_setting_that_cannot_be_replayed_is_refused(recordings, drafters, matrix, lenience, said):
-    with pytest.raises(ValueError, match=said):
-        replay_cascade(recordings[SAMPLERS[0]][0], CascadeSetting(drafters, matrix, lenience))
 
 
-def test_bad_recordings_prices_and_starts_are_refused(ladder, recordings):
-    texts, one = recordings[SAMPLERS[0]], CascadeSetting(("draft",), ((1,),))
+def test_no_prompt_and_an_unknown_drafter_are_refused(ladder):
     with pytest.raises(ValueError, match="needs prompts, got none"):
         record([], ladder)
     with pytest.raises(ValueError, match="middle, draft, Max-Gram, got 'large'"):
         CascadeSetting(("large",), ((1,),)).draft(ladder)
-    for wrong in ({"target": 1.0}, PRICES | {"draft": -0.1}):
-        with pytest.raises(ValueError, match="draft has none in"):
-            replayed_swi(texts, one, wrong)
-    with pytest.raises(ValueError, match="the drafters tuned are middle, a start has draft"):
-        tune(texts, ("middle",), PRICES, starts=[one], progress=False)
-    with pytest.raises(ValueError, match="at least one recording"):
-        replayed_swi([], one, PRICES)
 
 
 FOLLOWED = (Sampler(0.0), Sampler(0.8), Sampler(1.0, top_k=20))
