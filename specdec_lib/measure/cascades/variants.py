@@ -1,9 +1,9 @@
 """`specdec measure walltime`: cascades by the clock, data/measured/cascade_walltime.csv; run it
 where nothing else runs. Finished prompts are kept, so that an interrupted run goes on.
 
-The settings are the cascade paper's own (its tables 3 and 4: one draft and Max-Gram), and what is
-left of a tuned cascade without each of its ideas, or with another entry or lenience, retuned by
-replay; on the fast runtime with drafts in the int8 edition.
+The settings are the cascade paper's own (its tables 3 and 4), and what is left of a tuned cascade
+without each of its ideas, or with another entry or lenience, retuned by replay; on the fast runtime
+with drafts in the int8 edition.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -87,21 +87,17 @@ def _among_three(setting: CascadeSetting) -> CascadeSetting:
 
 
 def ablations(setting: CascadeSetting) -> dict[str, CascadeSetting]:
-    """A cascade of models above Max-Gram without each of its ideas.
-
-    Without the horizontal cascade, each reviewer gets tokens of the first drafter in its row alone;
-    without the vertical one, every model guesses token by token; without Max-Gram, the weakest
-    model takes its place at the bottom.
+    """A cascade above Max-Gram without each of its ideas: each reviewer gets tokens of the first
+    drafter in its row alone; every model guesses token by token; the weakest model takes the place
+    of Max-Gram; reviews are not lenient.
     """
-    matrix = setting.matrix
-    alone = tuple(
-        tuple(0 if any(row[:column]) else length for column, length in enumerate(row))
-        for row in matrix
-    )
+    matrix, alone = setting.matrix, []
+    for row in setting.matrix:
+        alone.append(tuple(0 if any(row[:at]) else length for at, length in enumerate(row)))
     idle = (matrix[0], *((0,) * len(row) for row in matrix[1:]))
     fewer = tuple(row[:-1] for row in matrix[:-1])
     return {
-        "no horizontal": replace(setting, matrix=alone),
+        "no horizontal": replace(setting, matrix=tuple(alone)),
         "no vertical": replace(setting, matrix=idle),
         "no Max-Gram": replace(setting, drafters=setting.drafters[:-1], matrix=fewer),
         "no lenience": replace(setting, lenience=1.0),
@@ -185,5 +181,5 @@ def by_swi_and_clock(
         for domain, own in table.groupby("domain", sort=False)
     ]
     rows = pd.concat(found, ignore_index=True).drop(columns="sampling")
-    rows = rows[rows.draft.str.startswith(prefix)]
-    return rows.assign(variant=rows.draft.str.removeprefix(prefix))
+    rows["variant"] = rows.draft.str.removeprefix(prefix)
+    return rows[rows.draft.str.startswith(prefix)]

@@ -1,5 +1,4 @@
-"""Settings of cascades along recorded texts, at any prices, and the search for the one with the
-largest SWI.
+"""Settings of cascades along recorded texts, at any prices, and a search for the largest SWI.
 
 The papers give no tuning algorithm. A replay takes milliseconds, so every change of one entry is
 tried on real choices; a maximum that is found need not be the global one.
@@ -173,13 +172,11 @@ class Replays:
     rivals: Mapping[str, CascadeSetting]
 
     def beside(self, setting: CascadeSetting, prices: Prices, texts: str) -> pd.DataFrame:
-        """A row for the setting, one for the best of its drafters alone, and one per rival, on the
-        texts of that name.
-
-        The columns are: setting (its name), texts; swi, low, high; tokens_per_round;
-        acceptance_rate; per priced model its `_passes` and `_price` per round; and ratio,
-        ratio_low, ratio_high: how many times the row's SWI the first row's is.  Raises ValueError
-        for other texts, and as `costs_of` does.
+        """A row for the setting, the best of its drafters alone, and each rival, on the texts of
+        that name: setting (its name); swi, low, high; texts; tokens_per_round; acceptance_rate; per
+        priced model its `_passes` and `_price` per round; ratio, ratio_low, ratio_high (how many
+        times the row's SWI the first row's is).  Raises ValueError for other texts, and as
+        `costs_of` does.
         """
         recordings, rows = self._named(texts), []
         lengths = product(setting.drafters, LENGTHS[1:])
