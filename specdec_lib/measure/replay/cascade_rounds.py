@@ -6,6 +6,7 @@ so: after a wrong guess they are taken to choose what they choose after the righ
 """
 
 import functools
+import math
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator
 from typing import Any, NamedTuple
@@ -48,11 +49,12 @@ class CascadeRounds(NamedTuple):
 
 
 class Guess(NamedTuple):
-    """A token that is handed up, and its worth to its drafter."""
+    """A token that is handed up, and what lenience compares: at temperature 0 its probability by
+    its drafter, with noise 1; ∞ for an exempt copy.
+    """
 
     token: int
     offered: float
-    unreviewed_copy: bool = False
 
 
 Handed = tuple[list[Guess], Counter[str]]  # what a level hands up, and passes by drafter
@@ -131,25 +133,24 @@ class _Levels(NamedTuple):
                 self.known[column, start] = self._reviewed(column, start)
             return self.known[column, start]
         if name == MAX_GRAM:
+            offered = math.inf if self.setting.exempt_max_gram else 1.0
             copies = self.recording.copies[self._place(start)][:length]
-            return [Guess(token, 1.0, True) for token in copies], Counter()
+            return [Guess(token, offered) for token in copies], Counter()
         return [self._own(name, start + place) for place in range(length)], Counter({name: length})
 
     def _reviewed(self, column: int, start: int) -> Handed:
         """What a model makes of the level below it, in one pass."""
-        setting, found, name = self.setting, [], self.setting.drafters[column]
+        found, name, lenience = [], self.setting.drafters[column], self.setting.lenience
         guesses, passes = self.level(column + 1, start)
         passes[name] += 1
         greedy = self.recording.sampler.temperature == 0
         for place, guess in enumerate(guesses, start):
             own = self._own(name, place)
             worth = self.recording.choices[name].worth[self._place(place)].get(guess.token, 0.0)
-            offered = guess.offered if greedy else 1.0
-            lenient = setting.lenience > 1 and offered <= setting.lenience * worth
-            exempt = guess.unreviewed_copy and setting.exempt_max_gram
-            if guess.token != own.token and (exempt or not lenient):
+            lenient = lenience > 1 and guess.offered <= lenience * worth
+            if guess.token != own.token and not lenient:
                 return [*found, own], passes
-            found.append(Guess(guess.token, worth))
+            found.append(Guess(guess.token, worth if greedy else 1.0))
         return [*found, self._own(name, start + len(guesses))], passes
 
     def _own(self, name: str, place: int) -> Guess:

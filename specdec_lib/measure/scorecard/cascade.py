@@ -43,8 +43,9 @@ def cascade_claims(ladder: Ladder) -> list[Claim]:
     others, clock = OTHERS.format(**sizes), read_measured("cascade_walltime")
     where = sizes | {"machine": timed_machine()}
     vicuna = {data: VICUNA.format(domain=DOMAINS[data], data=data, **where) for data in DOMAINS}
-    parts = _ewif(), _swi(others), _walltime(clock, vicuna), _horizontal(clock, vicuna["GSM8K"])
-    return list(chain(*parts, _lengths(others), _figures(), _texts()))
+    swi, lengths = _tuned(others)
+    parts = _ewif(), swi, _walltime(clock, vicuna), _horizontal(clock, vicuna["GSM8K"]), lengths
+    return list(chain(*parts, _figures(), _texts()))
 
 
 def _ewif() -> Iterator[Claim]:
@@ -62,39 +63,28 @@ def _ewif() -> Iterator[Claim]:
         yield _claim("Table 1", *about, row.ewif, "predicted", found)
 
 
-def _tuned(item: str) -> Iterator[tuple[str, str, str, pd.Series, dict]]:
-    """For each cascade and price list of a printed table: the claim's beginning, our domain, the
-    paper's column, our row, and the paper's.
-    """
-    stored = _greedy("swi").set_index(["domain", "prices", "drafters"])
-    printed = published(item).query("method != 'autoregressive'").to_dict("records")
+def _tuned(others: str) -> tuple[list[Claim], list[Claim]]:
+    """SWI (table 2), and the lengths and lenience behind it (table 5), as tuned here."""
+    stored, swi, lengths = _greedy("swi").set_index(["domain", "prices", "drafters"]), [], []
+    printed = published("cascade.table5").query("method != 'autoregressive'").to_dict("records")
     for row, (column, prices) in product(printed, PRICES.items()):
         domain, drafters = DOMAINS[row["data"]], row["drafters"]
         own = stored.loc[domain, prices, " + ".join(ROLES[name] for name in drafters)]
-        yield f"{row['data']}, {' + '.join(drafters)}, {column.upper()}", domain, column, own, row
-
-
-def _swi(others: str) -> Iterator[Claim]:
-    for claim, domain, column, own, row in _tuned("cascade.table2"):
-        found = Finding(own.swi, own.low, own.high, own.texts)
+        claim = f"{row['data']}, {' + '.join(drafters)}, {column.upper()}"
         reason = f"{others}; K {own.matrix}, lenience {own.lenience:g}, as tuned here."
         about = claim, "SWI", reason, row[column]
-        yield _claim("Table 2", *about, "SWI", found, domain=domain)
-
-
-def _lengths(others: str) -> Iterator[Claim]:
-    """The lengths and lenience behind table 2, as tuned here."""
-    for claim, domain, column, own, row in _tuned("cascade.table5"):
+        found = Finding(own.swi, own.low, own.high, own.texts)
+        swi.append(_claim("Table 2", *about, "SWI", found, domain=domain))
         matrix = [list(map(float, line.split())) for line in str(own.matrix).split("/")]
         second = matrix[1][1] if matrix[1:] else math.nan
-        found = {"k11": matrix[0][0], "k12": sum(matrix[0][:2]), "k22": second}
-        found["lenience"] = own.lenience
+        values = {"k11": matrix[0][0], "k12": sum(matrix[0][:2]), "k22": second}
         reason = f"{others}. The tuned K, without sums: {own.matrix}; a surer draft is asked more."
-        for name, value in found.items():
+        for name, value in (values | {"lenience": own.lenience}).items():
             if (theirs := row[f"{column}_{name}"]) == theirs:
                 unit = "factor" if name == "lenience" else "tokens"
                 about = f"{claim}: {name}", unit, reason, theirs
-                yield _claim("Table 5", *about, "SWI", Finding(value), NO_SIGN, domain)
+                lengths.append(_claim("Table 5", *about, "SWI", Finding(value), NO_SIGN, domain))
+    return swi, lengths
 
 
 def _walltime(clock: pd.DataFrame, vicuna: dict[str, str]) -> Iterator[Claim]:
