@@ -127,9 +127,7 @@ test_what_cannot_be_replayed_is_refused = refusals(
 )
 
 
-def test_no_prompt_and_an_unknown_drafter_are_refused(ladder):
-    with pytest.raises(ValueError, match="needs prompts, got none"):
-        record([], ladder)
+def test_a_drafter_that_the_ladder_lacks_is_refused(ladder):
     with pytest.raises(ValueError, match="middle, draft, Max-Gram, got 'large'"):
         CascadeSetting(("large",), ((1,),)).draft(ladder)
 

@@ -52,7 +52,6 @@ MATRICES = [  # of all kinds, by drafters
 LENIENT = ((1.0, False), (3.0, True), (5.0, False), (1.0, True), (3.0, False), (5.0, True))
 CHECKED = [CascadeSetting(*one, *more) for one, more in zip(MATRICES, cycle(LENIENT), strict=False)]
 CHECKED_DOMAINS, CHECKED_TOKENS = ("chat", "code"), 128
-ENTRY = 10  # the tail of copies that the paper always adds
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -157,7 +156,8 @@ def study(
     """
     parts = {
         "lenience": {f"{one:g}": replace(three, lenience=one) for one in LENIENCES},
-        "K00": {str(k00): CascadeSetting(TWO, ((k00, ENTRY), (0, ENTRY))) for k00 in range(1, 9)},
+        # with the tail of copies that the paper always adds
+        "K00": {str(k00): CascadeSetting(TWO, ((k00, 10), (0, 10))) for k00 in range(1, 9)},
         "surface": {
             f"{k1},{k2}": replace(two, matrix=((k1, k2), two.matrix[1]))
             for k1, k2 in product(ACROSS, DOWN)

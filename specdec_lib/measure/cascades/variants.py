@@ -39,8 +39,6 @@ COLUMNS = """draft prompt tokens rounds target_passes middle_passes draft_passes
     domain drafters matrix lenience exempt""".split()
 ALONE = (("middle",), ("draft",), (MAX_GRAM,))
 CASCADES = (("middle", MAX_GRAM), ("draft", MAX_GRAM), ("middle", "draft", MAX_GRAM))
-LENIENT = (1.0, 2.0, 5.0, 10.0)
-K00 = (1, 2, 3, 4)
 WAYS = {"SWI, counted": "cost", "speed, measured": "seconds"}  # and what each divides tokens by
 LEFT_OUT: dict[str, Callable[[CascadeSetting], bool]] = {
     "no horizontal": lambda one: all(sum(map(bool, row)) <= 1 for row in one.matrix),
@@ -111,10 +109,10 @@ def variants(recordings: Sequence[Recording], prices: Prices) -> dict[str, Casca
     best = tune_stacks(recordings, prices)
     three, alone = best[CASCADES[-1]].setting, best[MAX_GRAM,].setting
     kinds = {f"ablation: {name}": (ablations(three)[name], LEFT_OUT[name]) for name in LEFT_OUT}
-    for value in LENIENT:
+    for value in (1.0, 2.0, 5.0, 10.0):
         start = replace(three, lenience=value)
         kinds[f"lenience: {value:g}"] = start, lambda one, value=value: one.lenience == value
-    for value in K00:
+    for value in (1, 2, 3, 4):
         start = CascadeSetting(CASCADES[1], ((value, 10), (0, 10)))
         kinds[f"K00: {value}"] = start, lambda one, value=value: one.matrix[0][0] == value
     found = {"ablation: full": three, "ablation: Max-Gram alone": alone}

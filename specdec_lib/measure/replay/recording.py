@@ -106,8 +106,6 @@ def record(
 
     Past the text's end the draft goes on, which changes the last round's passes alone.
     """
-    if not prompts:
-        raise ValueError("a recording needs prompts, got none")
     models, found = _models(ladder), []
     copying = replace(ladder.max_gram, length=LONGEST_COPY)
     for prompt in tqdm(prompts, desc="recording", disable=not progress, mininterval=1):

@@ -74,13 +74,14 @@ def _counts(
     recordings: Sequence[Recording], setting: CascadeSetting, prices: Prices
 ) -> dict[str, float]:
     """The counts of all texts together, as columns, and their SWI."""
+    swi = dict(zip(SWI, bootstrap(*costs_of(recordings, setting, prices)), strict=True))
     played = [replay_cascade(one, setting) for one in recordings]
     found = {"texts": len(played), "tokens": sum(sum(one.emitted) for one in played)}
     found["rounds"] = sum(one.passes[TARGET] for one in played)
     for model in played[0].passes:
         found[f"{model}_passes"] = sum(one.passes[model] for one in played)
-    found |= {name: sum(getattr(one, name) for one in played) for name in ("tried", "accepted")}
-    return found | dict(zip(SWI, bootstrap(*costs_of(recordings, setting, prices)), strict=True))
+    guesses = {name: sum(getattr(one, name) for one in played) for name in ("tried", "accepted")}
+    return found | guesses | swi
 
 
 class Tuned(NamedTuple):

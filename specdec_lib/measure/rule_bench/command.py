@@ -1,8 +1,9 @@
 """`specdec measure verifiers`: expected tokens per round of every verification rule at the same
 contexts of the target's texts, on the same drafts, beside a bound that none can exceed.
 
-The real rule runs once per branch of its coins, so that the expected tokens of a proposed tree are
-exact; the draft's draws, and the shared noise of `look_up`, are averaged over a few seeds.
+The real rule runs once per branch of its coins (`draw_once`, which tosses none, has a formula), so
+that the expected tokens of a proposed tree are exact; the draft's draws, and the shared noise of
+`look_up`, are averaged over a few seeds.
 """
 
 import math

@@ -39,11 +39,10 @@ ENDS = list(Finding._fields)
 def cascade_claims(ladder: Ladder) -> list[Claim]:
     """Every table, figure and claim of the paper, in its order."""
     theirs = (price_list("ms")[name] for name in CASCADE.values())
-    sizes = millions(ladder) | {"paper": " : ".join(f"{size:,.0f}" for size in theirs) + " M"}
-    others, clock = OTHERS.format(**sizes), read_measured("cascade_walltime")
-    where = sizes | {"machine": timed_machine()}
-    vicuna = {data: VICUNA.format(domain=DOMAINS[data], data=data, **where) for data in DOMAINS}
-    swi, lengths = _tuned(others)
+    about = millions(ladder) | {"paper": " : ".join(f"{size:,.0f}" for size in theirs) + " M"}
+    about["machine"], clock = timed_machine(), read_measured("cascade_walltime")
+    vicuna = {data: VICUNA.format(domain=DOMAINS[data], data=data, **about) for data in DOMAINS}
+    swi, lengths = _tuned(OTHERS.format(**about))
     parts = _ewif(), swi, _walltime(clock, vicuna), _horizontal(clock, vicuna["GSM8K"]), lengths
     return list(chain(*parts, _figures(), _texts()))
 
@@ -116,13 +115,12 @@ def _horizontal(clock: pd.DataFrame, vicuna: str) -> Iterator[Claim]:
     change = 1 + number("cascade.text.ablation", "no horizontal cascade", "change") / 100
     tail = " The tail of ten copies costs rows, and time where they are wrong."
     rows = [
-        ("Table 4", f"K00 = {length}", str(length), printed[length] / printed[1], "")
+        ("Table 4", f"K00 = {length}", "K00 = 1", str(length), printed[length] / printed[1], "")
         for length in printed.index[1:]
     ]
-    rows.append(("Ablation", "no horizontal", "1, no horizontal", change, tail))
-    for item, claim, variant, value, more in rows:
+    removed = "Ablation", "no horizontal", "the full cascade", "1, no horizontal", change, tail
+    for item, claim, whole, variant, value, more in (*rows, removed):
         reason = f"{vicuna}. By SWI, of the same rounds, {swi[variant]:.2f}.{more}"
-        whole = "K00 = 1" if item == "Table 4" else "the full cascade"
         about = claim, f"tokens per second ÷ those of {whole}", reason, value
         yield _claim(item, *about, "clock", Finding(*found.loc[variant]), domain=domain)
 
