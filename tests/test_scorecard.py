@@ -12,7 +12,6 @@ from specdec_lib.measure.scorecard.claims import (
     NO_SIGN,
     VERDICTS,
     Claim,
-    Finding,
     count_verdicts,
     score,
 )
@@ -24,26 +23,29 @@ from specdec_lib.workload.published import published
 @pytest.mark.parametrize(
     "value, ours, neutral, wanted",
     [
-        (2.0, Finding(1.96), 1, "reproduced"),
-        (2.0, Finding(1.7, 1.4, 2.1), 1, "reproduced"),
-        (2.0, Finding(1.7, 1.4, 1.9), 1, "same sign, smaller"),
-        (2.0, Finding(2.9, 2.4, 3.1), 1, "same sign, larger"),
-        (2.0, Finding(1.2, 0.9, 1.5), 1, "sign unsettled"),
-        (2.0, Finding(0.8, 0.7, 0.9), 1, "opposite"),
-        (0.3, Finding(0.6, 0.5, 0.7), 1, "same sign, smaller"),
-        (0.3, Finding(1.6, 1.5, 1.7), 1, "opposite"),
-        (2.0, Finding(), 1, "not testable here"),
-        (math.nan, Finding(2.0), 1, "not testable here"),
+        (2.0, (1.96,), 1, "reproduced"),
+        (2.0, (1.7, 1.4, 2.1), 1, "reproduced"),
+        (2.0, (1.7, 1.4, 1.9), 1, "same sign, smaller"),
+        (2.0, (2.9, 2.4, 3.1), 1, "same sign, larger"),
+        (2.0, (1.2, 0.9, 1.5), 1, "sign unsettled"),
+        (2.0, (0.8, 0.7, 0.9), 1, "opposite"),
+        (0.3, (0.6, 0.5, 0.7), 1, "same sign, smaller"),
+        (0.3, (1.6, 1.5, 1.7), 1, "opposite"),
+        (2.0, (), 1, "not testable here"),
+        (math.nan, (2.0,), 1, "not testable here"),
         # a bound is kept or not, and a length has no sign
-        (10, Finding(10.2), None, "reproduced"),
-        (10, Finding(34), None, "opposite"),
-        (9, Finding(9), NO_SIGN, "reproduced"),
-        (9, Finding(2), NO_SIGN, "another number"),
+        (10, (10.2,), None, "reproduced"),
+        (10, (34,), None, "opposite"),
+        (9, (9,), NO_SIGN, "reproduced"),
+        (9, (2,), NO_SIGN, "another number"),
     ],
 )
 def test_a_verdict_follows_from_the_values_and_the_interval(value, ours, neutral, wanted):
     about = "staged", "Table 9", "it pays", "x", "nothing differs"
-    assert Claim(*about, value, "clock", ours, neutral).verdict == wanted and wanted in VERDICTS
+    assert (
+        Claim(*about, value, "clock", *ours, no_effect=neutral).verdict == wanted
+        and wanted in VERDICTS
+    )
 
 
 @pytest.fixture(scope="module")

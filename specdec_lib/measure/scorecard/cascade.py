@@ -9,7 +9,7 @@ import pandas as pd
 
 from specdec_lib.measure.cascades.variants import by_swi_and_clock
 from specdec_lib.measure.race.table import timed_machine
-from specdec_lib.measure.scorecard.claims import NO_SIGN, Claim, Finding, millions, read_measured
+from specdec_lib.measure.scorecard.claims import NO_SIGN, RATIO, Claim, millions, read_measured
 from specdec_lib.measure.sweep.ratios import ratios
 from specdec_lib.measure.sweep.traffic import CASCADE
 from specdec_lib.theory import relay_speed_up
@@ -33,7 +33,6 @@ VICUNA = (
     "Ours: a target of {target} on one core ({machine}), drafts distilled from it and in int8,"
     " {domain} prompts for {data}; Vicuna-7B on an A40 there"
 )
-ENDS = list(Finding._fields)
 
 
 def cascade_claims(ladder: Ladder) -> list[Claim]:
@@ -57,7 +56,7 @@ def _ewif() -> Iterator[Claim]:
         names = [name for name in (row.d1, row.d2) if isinstance(name, str)]
         lengths = [int(length) for length in (row.k1, row.k2) if length == length]
         rates = inputs.loc[names, row.data.lower()].tolist()
-        found = Finding(relay_speed_up(rates, inputs.loc[names, "cost"].tolist(), lengths))
+        found = relay_speed_up(rates, inputs.loc[names, "cost"].tolist(), lengths)
         about = f"{row.data}, {' + '.join(names)}", "EWIF", reason
         yield _claim("Table 1", *about, row.ewif, "predicted", found)
 
@@ -71,9 +70,9 @@ def _tuned(others: str) -> tuple[list[Claim], list[Claim]]:
         own = stored.loc[domain, prices, " + ".join(ROLES[name] for name in drafters)]
         claim = f"{row['data']}, {' + '.join(drafters)}, {column.upper()}"
         reason = f"{others}; K {own.matrix}, lenience {own.lenience:g}, as tuned here."
-        about = claim, "SWI", reason, row[column]
-        found = Finding(own.swi, own.low, own.high, own.texts)
-        swi.append(_claim("Table 2", *about, "SWI", found, domain=domain))
+        about = claim, "SWI", reason, row[column], "SWI"
+        found = own[["swi", "low", "high", "texts"]]
+        swi.append(_claim("Table 2", *about, *found, domain=domain))
         matrix = [list(map(float, line.split())) for line in str(own.matrix).split("/")]
         second = matrix[1][1] if matrix[1:] else math.nan
         values = {"k11": matrix[0][0], "k12": sum(matrix[0][:2]), "k22": second}
@@ -81,8 +80,8 @@ def _tuned(others: str) -> tuple[list[Claim], list[Claim]]:
         for name, value in (values | {"lenience": own.lenience}).items():
             if (theirs := row[f"{column}_{name}"]) == theirs:
                 unit = "factor" if name == "lenience" else "tokens"
-                about = f"{claim}: {name}", unit, reason, theirs
-                lengths.append(_claim("Table 5", *about, "SWI", Finding(value), NO_SIGN, domain))
+                about = f"{claim}: {name}", unit, reason, theirs, "SWI", value
+                lengths.append(_claim("Table 5", *about, no_effect=NO_SIGN, domain=domain))
     return swi, lengths
 
 
@@ -92,17 +91,17 @@ def _walltime(clock: pd.DataFrame, vicuna: dict[str, str]) -> Iterator[Claim]:
     for data, domain in DOMAINS.items():
         own = clock[clock.domain == domain].assign(sampling="greedy")
         found = ratios(own, "tokens", "seconds", baseline="autoregressive", by=by)
-        found = found.set_index("draft")[ENDS]
+        found = found.set_index("draft")[RATIO]
         for method, value in printed[f"{data.lower()}_ratio"].items():
-            way, ours = "nothing", Finding()
+            way, ours = "nothing", ()
             reason = "Medusa's heads are trained for one target; there are none for this one."
             if method in METHODS:
-                way, ours = "clock", Finding(*found.loc[METHODS[method]])
+                way, ours = "clock", found.loc[METHODS[method]]
                 reason = f"{vicuna[data]}. Timed here: {METHODS[method]}."
                 if method != "speculative":
                     reason += " Wrong copies of its tail cost rows, which a core pays for."
             about = f"{data}, {method}", unit, reason, value
-            yield _claim("Table 3", *about, way, ours, domain=domain)
+            yield _claim("Table 3", *about, way, *ours, domain=domain)
 
 
 def _horizontal(clock: pd.DataFrame, vicuna: str) -> Iterator[Claim]:
@@ -110,7 +109,7 @@ def _horizontal(clock: pd.DataFrame, vicuna: str) -> Iterator[Claim]:
     domain, both = DOMAINS["GSM8K"], {"prefix": "cascade, K00 = ", "baseline": "cascade, K00 = 1"}
     both = by_swi_and_clock(clock[clock.domain == domain], prices, **both)
     both = both.set_index(["by", "variant"])
-    swi, found = both.value["SWI, counted"], both.loc["speed, measured", ENDS]
+    swi, found = both.value["SWI, counted"], both.loc["speed, measured", RATIO]
     printed = published("cascade.table4").set_index("K00").walltime
     change = 1 + number("cascade.text.ablation", "no horizontal cascade", "change") / 100
     tail = " The tail of ten copies costs rows, and time where they are wrong."
@@ -122,7 +121,7 @@ def _horizontal(clock: pd.DataFrame, vicuna: str) -> Iterator[Claim]:
     for item, claim, whole, variant, value, more in (*rows, removed):
         reason = f"{vicuna}. By SWI, of the same rounds, {swi[variant]:.2f}.{more}"
         about = claim, f"tokens per second ÷ those of {whole}", reason, value
-        yield _claim(item, *about, "clock", Finding(*found.loc[variant]), domain=domain)
+        yield _claim(item, *about, "clock", *found.loc[variant], domain=domain)
 
 
 def _figures() -> Iterator[Claim]:
@@ -149,14 +148,14 @@ def _texts() -> Iterator[Claim]:
         own = swi.loc[where].swi
         best, cascade = own[["middle", "draft"]].idxmax(), " + ".join(ROLES[one] for one in names)
         ends = pairs.loc[(*where, cascade, best), ["low", "high"]]
-        values = 100 * (own[cascade] / own[best] - 1), *(100 * (ends - 1))
-        found = Finding(*values, swi.texts[(*where, cascade)])
+        found = 100 * (own[cascade] / own[best] - 1), *(100 * (ends - 1))
         claimed = row["claimed_as_percent"]
         said = f"The paper says {claimed:g} %: points of SWI. " if claimed == claimed else ""
         rival = f"Max-Gram alone has {own['Max-Gram'] / own[best]:.2f} times its SWI."
         reason = f"{said}Against the {best} alone; {rival}"
         about = f"{row['data']}, {' + '.join(names)}, {row['price']}", unit, reason
-        yield _claim("Abstract and text", *about, row["ratio_gain"], "SWI", found, 0, domain)
+        found = row["ratio_gain"], "SWI", *found, swi.texts[(*where, cascade)]
+        yield _claim("Abstract and text", *about, *found, no_effect=0, domain=domain)
 
 
 def _greedy(name: str) -> pd.DataFrame:

@@ -12,6 +12,7 @@ from specdec_lib.workload import Ladder
 NEAR = 0.05  # of the paper's value: as close as two measurements of one thing come
 COLUMNS = """paper item claim domain unit by paper_value ours low high prompts no_effect verdict
     reason""".split()
+RATIO = ["value", "low", "high", "prompts"]  # of a row of `sweep.ratios`: ours and what follows it
 NO_SIGN = math.nan  # for `no_effect`: a quantity that has no side, such as a length
 VERDICTS = (
     *("reproduced", "same sign, larger", "same sign, smaller", "another number"),
@@ -19,17 +20,8 @@ VERDICTS = (
 )
 
 
-class Finding(NamedTuple):
-    """A measured value with its 95 % interval (NaN: none) and the number of prompts behind it."""
-
-    value: float = math.nan
-    low: float = math.nan
-    high: float = math.nan
-    prompts: float = math.nan
-
-
 class Claim(NamedTuple):
-    """One printed number.
+    """One printed number, and ours with its 95 % interval (NaN: none) and the prompts behind it.
 
     reason         what differs, and the evidence for why the verdict is what it is
     paper_value    the paper's, in `unit`; NaN where only words are printed
@@ -46,7 +38,10 @@ class Claim(NamedTuple):
     reason: str
     paper_value: float = math.nan
     by: str = "nothing"
-    ours: Finding = Finding()
+    ours: float = math.nan
+    low: float = math.nan
+    high: float = math.nan
+    prompts: float = math.nan
     no_effect: float | None = 1
     domain: str = ""
 
@@ -57,10 +52,10 @@ class Claim(NamedTuple):
         is one, must be on one side of it. Further off, a bound is "opposite".
         """
         ours, theirs, neutral = self.ours, self.paper_value, self.no_effect
-        if math.isnan(ours.value) or math.isnan(theirs):
+        if math.isnan(ours) or math.isnan(theirs):
             return "not testable here"
-        low, high = (ours.value if math.isnan(end) else end for end in (ours.low, ours.high))
-        if low <= theirs <= high or abs(ours.value / theirs - 1) <= NEAR:
+        low, high = (ours if math.isnan(end) else end for end in (self.low, self.high))
+        if low <= theirs <= high or abs(ours / theirs - 1) <= NEAR:
             return "reproduced"
         if neutral is None:
             return "opposite"
@@ -69,7 +64,7 @@ class Claim(NamedTuple):
         sign = math.copysign(1, theirs - neutral)
         nearest, furthest = sorted(sign * (end - neutral) for end in (low, high))
         if nearest > 0:
-            larger = abs(ours.value - neutral) > abs(theirs - neutral)
+            larger = abs(ours - neutral) > abs(theirs - neutral)
             return f"same sign, {'larg' if larger else 'small'}er"
         return "opposite" if furthest < 0 else "sign unsettled"
 
@@ -90,11 +85,7 @@ def read_measured(pattern: str) -> pd.DataFrame:
 
 def score(claims: Iterable[Claim]) -> pd.DataFrame:
     """A row per claim, in the papers' order."""
-    rows = [
-        one._asdict() | one.ours._asdict() | {"ours": one.ours.value, "verdict": one.verdict}
-        for one in claims
-    ]
-    return pd.DataFrame(rows)[COLUMNS]
+    return pd.DataFrame(one._asdict() | {"verdict": one.verdict} for one in claims)[COLUMNS]
 
 
 def readable(scores: pd.DataFrame) -> pd.DataFrame:

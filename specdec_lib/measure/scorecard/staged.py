@@ -7,7 +7,7 @@ from itertools import chain, product
 import pandas as pd
 
 from specdec_lib.measure.race.table import RACED, paired_speed, stored_ledger, stored_race
-from specdec_lib.measure.scorecard.claims import NO_SIGN, Claim, Finding, millions, read_measured
+from specdec_lib.measure.scorecard.claims import NO_SIGN, RATIO, Claim, millions, read_measured
 from specdec_lib.measure.sweep.ratios import ratios, with_sampling
 from specdec_lib.measure.sweep.traffic import STAGED, generation_bytes, model_shape
 from specdec_lib.theory import pass_flops
@@ -51,9 +51,8 @@ def _bytes(ladder: Ladder, others: str) -> Iterator[Claim]:
     reason = f"{others}. Counted from passes, rows and context, as the paper's numbers behave."
     about = "bytes per token ÷ plain decoding's", reason
     for (word, (sampling, _)), (method, draft) in product(SAMPLERS.items(), COUNTED.items()):
-        ours = Finding(*found.loc[(draft, sampling), list(Finding._fields)])
-        value = float(printed.loc[word, method])
-        yield _claim("Table 1", f"{method}, {word}", *about, value, "counted", ours)
+        value, ours = float(printed.loc[word, method]), found.loc[(draft, sampling), RATIO]
+        yield _claim("Table 1", f"{method}, {word}", *about, value, "counted", *ours)
 
 
 def _speeds(timings: pd.DataFrame, others: str) -> Iterator[Claim]:
@@ -65,10 +64,10 @@ def _speeds(timings: pd.DataFrame, others: str) -> Iterator[Claim]:
         timed = "; ".join(f"{name}: {tuned[PLAIN[name]]}" for name in COUNTED)
         reason = f"{others}; {SETTINGS}: {timed}. The paper has no copies."
         value = printed.loc[word, method] / printed.loc[word, base]
-        ours = Finding(*paired_speed(timings.query(rows), PLAIN[method], PLAIN[base]))
+        ours = paired_speed(timings.query(rows), PLAIN[method], PLAIN[base])
         against = "plain decoding" if base == "baseline" else base
         about = f"{method} against {against}, {word}", "tokens per second ÷ the other's", reason
-        yield _claim("Table 2", *about, value, "clock", ours)
+        yield _claim("Table 2", *about, value, "clock", *ours)
 
 
 def _utilisation(ladder: Ladder) -> Iterator[Claim]:
@@ -76,14 +75,14 @@ def _utilisation(ladder: Ladder) -> Iterator[Claim]:
         "model == 'target' and runtime == 'fast' and rows == 1 and context_tokens == 256"
     )
     one, shape = passes.iloc[0], model_shape(ladder.target, bytes_per_number=4)
-    share = Finding(100 * pass_flops(shape, 1, 256) / one.seconds / one.flops_per_second)
+    share = 100 * pass_flops(shape, 1, 256) / one.seconds / one.flops_per_second
     reason = (
         "A core has few operations per byte where a GPU has many, so it is far better used, and"
         f" verifying is less free. In float32 on one thread of {one.machine}."
     )
     about = "plain decoding's share", "percent of the machine's arithmetic", reason
     value = number("staged.fig1", "compute utilisation")
-    yield _claim("Figure 1", *about, value, "clock", share, NO_SIGN)
+    yield _claim("Figure 1", *about, value, "clock", share, no_effect=NO_SIGN)
 
 
 def _figures(timings: pd.DataFrame, others: str) -> Iterator[Claim]:
@@ -98,7 +97,7 @@ def _figures(timings: pd.DataFrame, others: str) -> Iterator[Claim]:
         ("smallest", "sometimes only", gains.min()),
     ):
         about = f"the {word} gain on a prompt", unit, reason, number("staged.fig2", key)
-        yield _claim("Figure 2", *about, "clock", Finding(gain, prompts=len(gains)))
+        yield _claim("Figure 2", *about, "clock", gain, prompts=len(gains))
     reason = "The paper prints the colours of one text and no counts; notebook 03 colours one here."
     yield _claim("Figure 3", "which level wrote a token", "share", reason, no_effect=0)
     value = number("staged.fig3", "speed-up on that prompt, about")
@@ -115,13 +114,14 @@ def _setup() -> Iterator[Claim]:
     )
     about = "an n-gram draft is as quick", "microseconds a lookup, at most", reason
     value = number("staged.text.setup", "draft2 latency goal, below")
-    yield _claim("Text", *about, value, "clock", Finding(times.median()), None)
+    yield _claim("Text", *about, value, "clock", times.median(), no_effect=None)
     ledger = stored_ledger(RACED).query("method == 'staged'")
     host = ledger[~ledger.part.isin(["verify", "draft passes"])]
-    found = Finding(100 * host.groupby(["temperature", "top_k"]).share.sum().max())
+    found = 100 * host.groupby(["temperature", "top_k"]).share.sum().max()
     reason = (
         f"All that is not a model's pass, of the tuned staged tree on {RACED}, the most of its"
         " samplers; what the paper counts is not said in detail."
     )
-    about = "overhead of the host", "percent of the time", reason
-    yield _claim("Text", *about, number("staged.text.setup", "python overhead"), "clock", found, 0)
+    value = number("staged.text.setup", "python overhead")
+    about = "overhead of the host", "percent of the time", reason, value
+    yield _claim("Text", *about, "clock", found, no_effect=0)
