@@ -8,7 +8,7 @@ so: after a wrong guess they are taken to choose what they choose after the righ
 import functools
 import math
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from specdec_lib.drafts.cascade import converted
@@ -66,9 +66,7 @@ def replay_cascade(recording: Recording, setting: CascadeSetting) -> CascadeRoun
     running a model.  Raises ValueError if a drafter was not recorded, or this is no cascade.
     """
     _check(recording, setting)
-    below = (setting.matrix[1:], setting.lenience, setting.exempt_max_gram)
-    levels = _Levels(recording, setting, _reviews(recording, setting.drafters, *below))
-    text, passes = recording.tokens, Counter()
+    levels, text, passes = _Levels(recording, setting, {}), recording.tokens, Counter()
 
     def propose(start: int) -> tuple[int, int]:
         guesses, spent = levels.level(0, start)
@@ -86,12 +84,6 @@ def replay_cascade(recording: Recording, setting: CascadeSetting) -> CascadeRoun
     )
 
 
-@functools.lru_cache(maxsize=16)  # as many texts are tuned on, or fewer
-def _reviews(*_: Hashable) -> dict[tuple[int, int], Handed]:
-    """The reviews that replays share: all that they depend on are the arguments."""
-    return {}
-
-
 def _check(recording: Recording, setting: CascadeSetting) -> None:
     drafters, matrix = setting.drafters, converted(setting.matrix, "increments", "increments")
     unknown, known = {*drafters} - {*recording.choices, MAX_GRAM}, ", ".join(recording.choices)
@@ -105,7 +97,7 @@ def _check(recording: Recording, setting: CascadeSetting) -> None:
 
 
 class _Levels(NamedTuple):
-    """One setting on one text; `known` are reviews, by column and place."""
+    """One setting on one text; `known` are the reviews so far, by column and place."""
 
     recording: Recording
     setting: CascadeSetting
