@@ -106,8 +106,8 @@ def _walltime(clock: pd.DataFrame, vicuna: dict[str, str]) -> Iterator[Claim]:
 
 def _horizontal(clock: pd.DataFrame, vicuna: str) -> Iterator[Claim]:
     prices = read_measured("prices").set_index("model").price.to_dict()
-    domain, both = DOMAINS["GSM8K"], {"prefix": "cascade, K00 = ", "baseline": "cascade, K00 = 1"}
-    both = by_swi_and_clock(clock[clock.domain == domain], prices, **both)
+    domain, kind = DOMAINS["GSM8K"], {"prefix": "cascade, K00 = ", "baseline": "cascade, K00 = 1"}
+    both = by_swi_and_clock(clock[clock.domain == domain], prices, **kind)
     both = both.set_index(["by", "variant"])
     swi, found = both.value["SWI, counted"], both.loc["speed, measured", RATIO]
     printed = published("cascade.table4").set_index("K00").walltime
