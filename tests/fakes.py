@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+import numpy as np
 import pytest
 import torch
 from scipy import stats
@@ -16,6 +17,7 @@ from specdec_lib.core.context import Context
 from specdec_lib.core.decode import decode, rounds
 from specdec_lib.core.tree import TokenTree
 from specdec_lib.core.verify import reject
+from specdec_lib.measure.replay.recording import Choices, Recording
 from specdec_lib.models.table import TableModel, joint_distribution
 
 fixed_model = TableModel.fixed
@@ -191,3 +193,20 @@ def refusals(*cases: tuple[Callable[[], object], str]) -> Callable:
         assert "\n" not in str(refused.value)
 
     return test
+
+
+def recording(name: str, seed: int, length: int = 60) -> Recording:
+    """Of four kinds of token the middle is right for .9, the draft for .7, copies for .4."""
+    dice = np.random.default_rng(seed)
+    text = tuple(dice.integers(0, 4, length).tolist())
+
+    def choices(right: float) -> Choices:
+        chosen = tuple(token if dice.random() < right else (token + 1) % 4 for token in text)
+        worth = dice.random((length, 4)).astype(np.float32)
+        worth[np.arange(length), chosen] = 1.0
+        return Choices(chosen, tuple(dict(enumerate(row)) for row in worth.tolist()))
+
+    ahead = (text[place : place + 64] for place in range(length))
+    copies = tuple(tuple(t if dice.random() < 0.4 else 0 for t in one) for one in ahead)
+    models = {"middle": choices(0.9), "draft": choices(0.7)}
+    return Recording(name, Sampler(0.0), text, models, copies)

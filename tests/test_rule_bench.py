@@ -14,11 +14,13 @@ from test_verify import OPTIMAL, PAIRS, T1, expected_tokens
 from specdec_lib.core.chance import Chance, Sampler, every_outcome
 from specdec_lib.core.verify import reject
 from specdec_lib.drafts.trees.growing import TreeDraft
-from specdec_lib.measure.rule_bench import command, rounds, summarise_rules, verify_prompt
-from specdec_lib.measure.rule_bench.rules import draw_once, k_seq, traverse
+from specdec_lib.measure.rule_bench import command, summarise_rules, verify_prompt
+from specdec_lib.measure.rule_bench.command import RULES
+from specdec_lib.measure.rule_bench.rules import draw_once, traverse
 from specdec_lib.models.table import joint_distribution
 from specdec_lib.theory.bounds import best_acceptance, best_acceptance_of_two, proposed
-from specdec_lib.workload import load_prompts
+
+DRAWN = ("iid", "distinct")  # siblings
 
 
 @pytest.mark.parametrize("pair,width", OPTIMAL)
@@ -31,7 +33,7 @@ def test_the_best_acceptance_is_golden_and_groups_only_raise_it(pair, width):
         assert drawn() == pytest.approx(golden, abs=1e-6) and drawn(groups=2) >= golden - 1e-6
 
 
-@pytest.mark.parametrize("kind", ["iid", "distinct"])
+@pytest.mark.parametrize("kind", DRAWN)
 def test_the_probability_that_a_path_is_proposed_is_that_of_the_real_draft(kind, unchecked):
     model, widths, found = table_model(3, 7), (2, 2), Counter()
     draft = TreeDraft(model, widths=widths, siblings=kind)
@@ -46,10 +48,7 @@ def test_the_probability_that_a_path_is_proposed_is_that_of_the_real_draft(kind,
         assert proposed(rows, path, widths, kind) == pytest.approx(found[path], abs=1e-12)
 
 
-RULES = {"iid": (draw_once, reject, k_seq, traverse), "distinct": (draw_once, reject, traverse)}
-
-
-@pytest.mark.parametrize("kind", RULES)
+@pytest.mark.parametrize("kind", DRAWN)
 @pytest.mark.parametrize(
     "pair,widths", [("four", (1, 1)), ("four", (2,)), ("three", (1, 1)), ("three", (2, 1))]
 )
@@ -71,7 +70,8 @@ def mean_bound(pair: str, draft_of, kind: str) -> float:
 
     def limit(chance) -> tuple[int, ...]:
         tree = draft_of(draft).propose(HERE, chance)
-        limits[tree.tokens] = rounds.tokens_bound(tree, target.score(HERE, tree).exp(), kind)
+        found = command.bounds(tree, target.score(HERE, tree).exp(), kind)
+        limits[tree.tokens] = found["tokens"]
         return tree.tokens
 
     return sum(limits[tokens] * share for tokens, share in every_outcome(limit, T1).items())
@@ -113,59 +113,51 @@ def round_tokens(target, draft, rule) -> float:
     return sum(tokens * share for (tokens,), share in every_outcome(emitted, T1).items())
 
 
-@pytest.mark.parametrize("kind,rule", [(kind, one) for kind in RULES for one in RULES[kind]])
-def test_the_compact_tree_has_the_very_expected_tokens(kind, rule, unchecked):
-    """Branches of the whole tree, and of the compact one in which a draw has one per child."""
+@pytest.mark.parametrize("kind", DRAWN)
+def test_expected_tokens_are_those_of_every_branch(kind, unchecked):
+    """Of coins and draws, where the bench follows coins alone."""
     target, draft = table_model(6, 1), table_model(6, 2, support=4, name="draft")
     for seed in range(6):
         chance = Chance(seed, Sampler(1.0))
         tree = TreeDraft(draft, widths=(2, 2), siblings=kind).propose(HERE, chance)
         logits = target.score(HERE, tree)
-        outcomes = every_outcome(partial(rounds._accepted, rule, tree, logits), T1)
-        wanted = sum((1 + length) * share for (length,), share in outcomes.items())
-        found = rounds.verify_tree(tree, logits, chance, siblings=kind)[rule.__name__]
-        assert found["tokens"] == pytest.approx(wanted, abs=1e-9)
-        assert found["first_accepted"] == pytest.approx(1 - outcomes.get((0,), 0), abs=1e-9)
+        found = command.verify_tree(tree, logits, chance, siblings=kind)
+        for rule in RULES[kind]:
+            outcomes = every_outcome(partial(command._accepted, rule, tree, logits), T1)
+            wanted = sum((1 + length) * share for (length,), share in outcomes.items())
+            own, first = found[rule.__name__], 1 - outcomes.get((0,), 0)
+            assert own["tokens"] == pytest.approx(wanted, abs=1e-9)
+            assert own["first_accepted"] == pytest.approx(first, abs=1e-9)
 
 
-@pytest.fixture
-def table(ladder) -> pd.DataFrame:
-    prompts = load_prompts("chat", "held-out", 2)
-    rows = [verify_prompt(ladder, one, Sampler(1.0), contexts=1, draws=2) for one in prompts]
-    return pd.DataFrame([row for some in rows for row in some])
-
-
-def test_the_bench_counts_every_rule_on_the_same_contexts(unchecked, table):
-    assert table.groupby("prompt").size().nunique() == 1
-    rounds_of = table[table.rule != "bound"].set_index(["prompt", *command.BY]).rounds
-    assert set(rounds_of) == {1, 2, 4} and (table.tokens >= table.rounds - 1e-9).all()
-    found = summarise_rules(table)
-    plain = found[(found.rule == "reject") & (found.siblings == "iid")]
-    assert plain.ratio.tolist() == pytest.approx([1, 1]) and found.ratio.notna().all()
-    assert found.tokens_per_round_low.isna().all()  # two prompts give no interval
-    many = [table.assign(prompt=table.prompt + str(copy)) for copy in range(5)]
-    assert summarise_rules(pd.concat(many)).ratio_low.notna().all()
-
-
-def test_a_run_that_was_stopped_goes_on_where_it_was(ladder, tmp_path, monkeypatch, capsys):
+def test_a_stopped_run_goes_on_and_counts_every_rule_on_the_same_contexts(
+    ladder, tmp_path, monkeypatch, unchecked
+):
     monkeypatch.setenv("SPECDEC_CACHE", str(tmp_path))
     monkeypatch.setattr(command, "PLACE", tmp_path / "verifiers.csv")
     monkeypatch.setattr(command, "load_ladder", lambda **_: ladder)
     monkeypatch.setattr(command, "SAMPLERS", (Sampler(1.0),))
-    monkeypatch.setattr(command, "MOST_TOKENS", 4)
-    asked, real = [], verify_prompt
+    asked = []
 
     def counted(ladder, prompt, *arguments, **options):
-        if len(asked) == 2:
-            asked.append("stopped")
-            raise KeyboardInterrupt
         asked.append(prompt.name)
-        return real(ladder, prompt, *arguments, **options)
+        if len(asked) == 3:
+            raise KeyboardInterrupt
+        return verify_prompt(ladder, prompt, *arguments, **options)
 
     monkeypatch.setattr(command, "verify_prompt", counted)
-    given = ["--limit", "1", "--contexts", "1", "--draws", "1"]
+    given = ["--limit", "1", "--contexts", "1"]
     with pytest.raises(KeyboardInterrupt):
         command.main(given)
     command.main(given)
-    assert len(asked) == 5 and len(set(asked)) == 5
-    assert pd.read_csv(tmp_path / "verifiers.csv").prompt.nunique() == 4
+    table = pd.read_csv(command.PLACE)
+    assert len(asked) == 5 and asked[2] == asked[3] and set(asked) == set(table.prompt)
+    assert table.groupby("prompt").size().nunique() == 1
+    rounds = table[table.rule != "bound"].set_index(["prompt", *command.BY]).rounds
+    assert set(rounds) == {1, 2, 4} and (table.tokens >= table.rounds - 1e-9).all()
+    found = summarise_rules(table)
+    plain = found[(found.rule == "reject") & (found.siblings == "iid")]
+    assert plain.ratio.tolist() == pytest.approx([1, 1]) and found.ratio.notna().all()
+    assert found.tokens_per_round_low.isna().all()  # four prompts give no interval
+    many = [table.assign(prompt=table.prompt + str(copy)) for copy in range(3)]
+    assert summarise_rules(pd.concat(many)).ratio_low.notna().all()

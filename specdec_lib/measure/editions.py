@@ -14,8 +14,8 @@ from specdec_lib.core.commandline import Parser, write_csv
 from specdec_lib.core.context import Context
 from specdec_lib.core.files import DATA
 from specdec_lib.core.protocols import LanguageModel
+from specdec_lib.core.tree import TokenTree
 from specdec_lib.measure.intervals import bootstrap, named_interval
-from specdec_lib.measure.replay.recording import chain_of
 from specdec_lib.measure.texts import Texts, every_domain
 from specdec_lib.models.fast.weights import EDITIONS
 from specdec_lib.models.loading import fast_model
@@ -45,7 +45,8 @@ def edition_sums(
 ) -> list[dict]:
     """Per edition, the exact one first, sums over a text: tokens, loss, divergence, same choice."""
     context = Context.of(prompt)
-    scored = [model.score(context, chain_of(context, text[:-1])).double() for model in models]
+    chain = TokenTree.of_paths(context, [text[:-1]])
+    scored = [model.score(context, chain).double() for model in models]
     exact, *_ = scored = [logits.log_softmax(-1) for logits in scored]
     return [
         {

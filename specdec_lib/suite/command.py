@@ -30,7 +30,7 @@ VERBS = {  # by verb: the module whose function runs it, `main` if none is named
     "measure latency": ("measure.latency.measuring", "seconds per pass, round and setting"),
     "measure growth": ("suite.distil.ngrams:measure_growth", "n-gram quality by number of samples"),
     "measure cascades": ("measure.cascades.tables", "the tables of notebook 04"),
-    "measure walltime": ("measure.cascades.walltime", "cascades by the clock"),
+    "measure walltime": ("measure.cascades.variants", "cascades by the clock"),
     "measure regret": ("measure.regret", "what a plan loses against the best setting"),
     "measure learning": ("measure.race.learning", "drafts that learn while they decode"),
 }

@@ -23,7 +23,6 @@ from specdec_lib.core.tree.shape import children_of
 from specdec_lib.drafts.trees.growing import TreeDraft
 from specdec_lib.measure.acceptance.rates import rank_rates
 from specdec_lib.measure.intervals import bootstrap, named_interval
-from specdec_lib.measure.replay.recording import chain_of
 from specdec_lib.measure.sweep.grid import Setting, generations
 from specdec_lib.measure.texts import every_domain, known_texts
 from specdec_lib.theory import best_tree, expected_tokens, monotone
@@ -72,7 +71,7 @@ def taken_ranks(generation: Generation, draft: Draft, chance: Chance) -> tuple[i
     tokens = generation.tokens
     prompt = Context.of(generation.context.tokens[: len(generation.context) - len(tokens)])
     if isinstance(draft, TreeDraft) and draft.siblings in ("ranked", "top"):
-        chain = chain_of(prompt, tokens[:-1])
+        chain = TokenTree.of_paths(prompt, [tokens[:-1]])
         rows = enumerate(draft.model.score(prompt, chain))
         children = (draft.children(chain, node, row, chance, RANKS) for node, row in rows)
         guesses = ([child.token for child in own] for own in children)

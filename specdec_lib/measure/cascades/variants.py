@@ -1,24 +1,44 @@
-"""Studies over replayed cascades: settings tuned, their ratios, survival, and what is left of a
-cascade without each of its ideas, or with another entry or lenience, retuned.
+"""`specdec measure walltime`: cascades by the clock, data/measured/cascade_walltime.csv; run it
+where nothing else runs. Finished prompts are kept, so that an interrupted run goes on.
+
+The settings are the cascade paper's own (its tables 3 and 4), and what is left of a tuned cascade
+without each of its ideas, or with another entry or lenience, retuned by replay; on the fast runtime
+with drafts in the int8 edition.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 
-import numpy as np
 import pandas as pd
+import torch
+from tqdm.auto import tqdm
 
-from specdec_lib.measure.intervals import Interval, bootstrap
-from specdec_lib.measure.replay.cascade_rounds import replay_cascade
-from specdec_lib.measure.replay.recording import MAX_GRAM, CascadeSetting, Recording
-from specdec_lib.measure.replay.tuning import LENIENCES, Tuned, costs_of, replayed_swi, tune
+from specdec_lib.core.chance import Sampler
+from specdec_lib.core.commandline import Parser, write_csv
+from specdec_lib.core.files import DATA, cache_folder
+from specdec_lib.core.protocols import Draft
+from specdec_lib.drafts.cascade import from_matrix
+from specdec_lib.drafts.combined import NoDraft
+from specdec_lib.drafts.trees.growing import ChainDraft
+from specdec_lib.measure.latency import machine_name
+from specdec_lib.measure.race.families import with_int8_drafts
+from specdec_lib.measure.race.harness import race_drafts, warm_up_text
+from specdec_lib.measure.replay import MAX_GRAM, CascadeSetting, Recording, Tuned, record, tune
+from specdec_lib.measure.replay.tuning import Prices
+from specdec_lib.measure.sweep.identity import fingerprint
 from specdec_lib.measure.sweep.ratios import ratios
+from specdec_lib.measure.texts import Texts
+from specdec_lib.workload import DOMAINS, Ladder, load_ladder, load_prompts
 
+PLACE = DATA / "measured" / "cascade_walltime.csv"
+TOKENS = 128  # new ones per prompt, at most
+DEVELOPMENT = 12  # prompts of each domain that variants are tuned on
+COLUMNS = """draft prompt tokens rounds target_passes middle_passes draft_passes seconds repetition
+    domain drafters matrix lenience exempt""".split()
 ALONE = (("middle",), ("draft",), (MAX_GRAM,))
 CASCADES = (("middle", MAX_GRAM), ("draft", MAX_GRAM), ("middle", "draft", MAX_GRAM))
-LENIENT = (1.0, 2.0, 5.0, 10.0)
-K00 = (1, 2, 3, 4)
 WAYS = {"SWI, counted": "cost", "speed, measured": "seconds"}  # and what each divides tokens by
 LEFT_OUT: dict[str, Callable[[CascadeSetting], bool]] = {
     "no horizontal": lambda one: all(sum(map(bool, row)) <= 1 for row in one.matrix),
@@ -28,9 +48,24 @@ LEFT_OUT: dict[str, Callable[[CascadeSetting], bool]] = {
 }
 
 
-def tune_stacks(
-    recordings: Sequence[Recording], prices: Mapping[str, float]
-) -> dict[tuple[str, ...], Tuned]:
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Parse the command line, measure, and write the table."""
+    parser = Parser("measure walltime", __doc__.partition(": ")[2], writes=[PLACE])
+    parser.add_common("--limit", 12, "of each domain")
+    given = parser.parse_args(arguments)
+    torch.set_num_threads(1)
+    ladder, parts = load_ladder(device="cpu", runtime="fast"), []
+    prices = pd.read_csv(PLACE.with_name("prices.csv")).set_index("model").price.to_dict()
+    options = {"max_new_tokens": TOKENS, "texts": Texts.stored((Sampler(0),))[0]}
+    racing = with_int8_drafts(ladder)
+    for domain in tqdm(DOMAINS, desc="domains"):
+        prompts = load_prompts(domain, "development", DEVELOPMENT)
+        tuned = variants(record(prompts, ladder, Sampler(0), **options), prices)
+        parts.append(time_cascades(racing, domain, given.limit, tuned))
+    write_csv(pd.concat(parts), PLACE, 5)
+
+
+def tune_stacks(recordings: Sequence[Recording], prices: Prices) -> dict[tuple[str, ...], Tuned]:
     """The best setting of each drafter alone and of each cascade on these texts; that of three is
     also looked for around those of two.  Raises ValueError as `tune` does.
     """
@@ -49,106 +84,94 @@ def _among_three(setting: CascadeSetting) -> CascadeSetting:
     return replace(setting, drafters=CASCADES[-1], matrix=matrix)
 
 
-def swi_ratio(
-    recordings: Sequence[Recording],
-    setting: CascadeSetting,
-    other: CascadeSetting,
-    prices: Mapping[str, float],
-) -> Interval:
-    """How many times one setting's SWI is the other's on the same texts, and the interval."""
-    ours, theirs = (costs_of(recordings, one, prices) for one in (setting, other))
-    return bootstrap(*ours, *theirs)
-
-
-def survival(recordings: Sequence[Recording], drafter: str, *, length: int = 30) -> pd.DataFrame:
-    """P(a draft of `length` tokens is accepted up to and including a position), by position from 1:
-    position, at_risk (drafts that the text is long enough for), rate, low, high.
-
-    Source: Chen et al. 2024, figure 2.
-    """
-    setting, rows = CascadeSetting((drafter,), ((length,),)), []
-    accepted, tried = np.zeros((2, len(recordings), length), dtype=int)
-    for text, recording in enumerate(recordings):
-        left = len(recording.tokens) - 1  # no round may guess the text's last token
-        for emitted in replay_cascade(recording, setting).emitted:
-            tried[text, : max(0, left)] += 1
-            accepted[text, : min(emitted - 1, max(0, left))] += 1
-            left -= emitted
-    for place in range(length):
-        rate = bootstrap(accepted[:, place], tried[:, place])
-        rows.append((place + 1, tried[:, place].sum(), *rate))
-    return pd.DataFrame(rows, columns=["position", "at_risk", "rate", "low", "high"])
-
-
 def ablations(setting: CascadeSetting) -> dict[str, CascadeSetting]:
-    """A cascade of models above Max-Gram, and the same cascade without each of its ideas.
-
-    Without the horizontal cascade, each reviewer gets tokens of the first drafter in its row alone;
-    without the vertical one, every model guesses token by token; without Max-Gram, the weakest
-    model takes its place at the bottom.
+    """A cascade above Max-Gram without each of its ideas: each reviewer gets tokens of the first
+    drafter in its row alone; every model guesses token by token; the weakest model takes the place
+    of Max-Gram; reviews are not lenient.
     """
-    matrix = setting.matrix
-    alone = tuple(
-        tuple(0 if any(row[:column]) else length for column, length in enumerate(row))
-        for row in matrix
-    )
+    matrix, alone = setting.matrix, []
+    for row in setting.matrix:
+        alone.append(tuple(0 if any(row[:at]) else length for at, length in enumerate(row)))
     idle = (matrix[0], *((0,) * len(row) for row in matrix[1:]))
     fewer = tuple(row[:-1] for row in matrix[:-1])
     return {
-        "full": setting,
-        "no horizontal": replace(setting, matrix=alone),
+        "no horizontal": replace(setting, matrix=tuple(alone)),
         "no vertical": replace(setting, matrix=idle),
         "no Max-Gram": replace(setting, drafters=setting.drafters[:-1], matrix=fewer),
         "no lenience": replace(setting, lenience=1.0),
     }
 
 
-def variants(
-    recordings: Sequence[Recording], prices: Mapping[str, float]
-) -> dict[str, CascadeSetting]:
+def variants(recordings: Sequence[Recording], prices: Prices) -> dict[str, CascadeSetting]:
     """By "study: variant" the best setting on these recordings of each kind: the ablations of three
     drafters and Max-Gram alone, their lenience, and K00 of the draft above Max-Gram.
     """
     best = tune_stacks(recordings, prices)
     three, alone = best[CASCADES[-1]].setting, best[MAX_GRAM,].setting
     kinds = {f"ablation: {name}": (ablations(three)[name], LEFT_OUT[name]) for name in LEFT_OUT}
-    for value in LENIENT:
-        kept = partial(lambda value, one: one.lenience == value, value)
-        kinds[f"lenience: {value:g}"] = replace(three, lenience=value), kept
-    for value in K00:
-        kept = partial(lambda value, one: one.matrix[0][0] == value, value)
-        kinds[f"K00: {value}"] = CascadeSetting(CASCADES[1], ((value, 10), (0, 10))), kept
-    found = {name: _retuned(recordings, one, prices, kept) for name, (one, kept) in kinds.items()}
-    return {"ablation: full": three, "ablation: Max-Gram alone": alone} | found
+    for value in (1.0, 2.0, 5.0, 10.0):
+        start = replace(three, lenience=value)
+        kinds[f"lenience: {value:g}"] = start, lambda one, value=value: one.lenience == value
+    for value in (1, 2, 3, 4):
+        start = CascadeSetting(CASCADES[1], ((value, 10), (0, 10)))
+        kinds[f"K00: {value}"] = start, lambda one, value=value: one.matrix[0][0] == value
+    found = {"ablation: full": three, "ablation: Max-Gram alone": alone}
+    for name, (start, allowed) in kinds.items():
+        options = {"starts": [start], "allowed": allowed, "progress": False}
+        found[name] = tune(recordings, start.drafters, prices, **options).setting
+    return found
 
 
-def _retuned(
-    recordings: Sequence[Recording],
-    start: CascadeSetting,
-    prices: Mapping[str, float],
-    kept: Callable[[CascadeSetting], bool],
-) -> CascadeSetting:
-    def worth(setting: CascadeSetting) -> float:
-        return replayed_swi(recordings, setting, prices) if kept(setting) else 0.0
+def paper_drafts(ladder: Ladder) -> Mapping[str, Draft]:
+    """The methods of the paper's tables 3 and 4 with our draft, and speculative decoding."""
+    parts = (ladder.draft, ladder.max_gram)
+    return {
+        "autoregressive": NoDraft(),
+        **{f"speculative, chain of {k}": ChainDraft(ladder.draft, k) for k in (2, 4)},
+        "Max-Gram alone": ladder.max_gram,
+        **{f"cascade, K00 = {k00}": from_matrix(parts, ((k00, 10), (0, 10))) for k00 in (1, 2, 3)},
+        "cascade, K00 = 1, no horizontal": from_matrix(parts, ((1, 0), (0, 10))),
+        "cascade + tree": from_matrix(parts, ((1, 3), (0, 1)), width=8),
+        "cascade + tree, a tail of 10": from_matrix(parts, ((1, 10), (0, 10)), width=8),
+    }
 
-    leniences = sorted({*LENIENCES, start.lenience})
-    options = {"leniences": leniences, "starts": [start], "worth": worth, "progress": False}
-    return tune(recordings, start.drafters, prices, **options).setting
+
+def time_cascades(
+    ladder: Ladder, domain: str, prompts: int, settings: Mapping[str, CascadeSetting]
+) -> pd.DataFrame:
+    """A row per prompt of a domain and method: tokens, passes and seconds; equal settings are timed
+    once, and finished prompts are kept.
+    """
+    first = {one: name for name, one in reversed(settings.items())}
+    racing = paper_drafts(ladder) | {name: one.draft(ladder) for one, name in first.items()}
+    drafts = {name: ("cascade", draft) for name, draft in racing.items()}
+    asked = fingerprint(machine_name(), list(settings.items()), TOKENS, ladder.models)
+    options = {"tokens": TOKENS, "folder": cache_folder() / "walltime" / asked}
+    options["warm_up"] = warm_up_text(ladder, Sampler(0), domain)
+    bar = tqdm(load_prompts(domain, "held-out", prompts), desc=domain, mininterval=1)
+    timings = chain.from_iterable(race_drafts(ladder, drafts, Sampler(0), bar, **options))
+    table = pd.DataFrame(map(vars, timings)).rename(columns={"setting": "draft"})
+    passes = pd.DataFrame(table.passes.tolist()).add_suffix("_passes")
+    table = table.join(passes).assign(domain=domain)
+    own = [
+        table[table.draft == first[one]].assign(draft=name, **one.labels)
+        for name, one in settings.items()
+    ]
+    theirs = table[~table.draft.isin(settings)]
+    return pd.concat([theirs, *own], ignore_index=True).reindex(columns=COLUMNS)
 
 
 def by_swi_and_clock(
-    timings: pd.DataFrame, prices: Mapping[str, float], *, prefix: str, baseline: str
+    timings: pd.DataFrame, prices: Prices, *, prefix: str, baseline: str
 ) -> pd.DataFrame:
     """Each method ÷ `baseline` on the same prompts, by counted passes at these prices and by the
     clock: `draft`, `value`, `low`, `high`, `prompts`, `domain`, `by` (one of `WAYS`), `variant`.
 
-    prefix    of the methods' names, which their variants go without; no row where none has it
+    prefix    of the methods' names, which their variants go without
     """
     timings = timings[timings.draft.str.startswith(prefix) | (timings.draft == baseline)]
     passes = timings.reindex(columns=[f"{name}_passes" for name in prices]).fillna(0)
     table = timings.assign(cost=passes @ list(prices.values()), sampling="greedy")
-    if not table.draft.str.startswith(prefix).any():
-        return pd.DataFrame()
     pair = {"baseline": baseline, "by": ("draft", "sampling")}
     found = [
         ratios(own, "tokens", column, **pair).assign(domain=domain, by=way)
@@ -156,5 +179,5 @@ def by_swi_and_clock(
         for domain, own in table.groupby("domain", sort=False)
     ]
     rows = pd.concat(found, ignore_index=True).drop(columns="sampling")
-    rows = rows[rows.draft.str.startswith(prefix)]
-    return rows.assign(variant=rows.draft.str.removeprefix(prefix))
+    rows["variant"] = rows.draft.str.removeprefix(prefix)
+    return rows[rows.draft.str.startswith(prefix)]

@@ -16,7 +16,6 @@ from tqdm.auto import tqdm
 from specdec_lib.core.context import Context
 from specdec_lib.core.protocols import LanguageModel
 from specdec_lib.core.tree import TokenTree
-from specdec_lib.measure.replay.recording import chain_of
 from specdec_lib.theory import PassTable
 
 ROWS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
@@ -93,7 +92,7 @@ def _passes(model: LanguageModel, prompt: int, counts: Sequence[int]) -> Iterato
     model.score(context, TokenTree.rooted(context))
     for length, rows in enumerate(counts, prompt + 1):
         context = context.extended(text[length - 1 : length])
-        tree = chain_of(context, text[length + 1 : length + rows])
+        tree = TokenTree.of_paths(context, [text[length + 1 : length + rows]])
         before, started = model.usage, time.perf_counter()
         float(model.score(context, tree)[-1, 0])  # waits for a device that runs ahead
         seconds, network = time.perf_counter() - started, math.nan

@@ -3,5 +3,4 @@
 from specdec_lib.measure.own_text import OwnText, own_text, replay_draft, work_of
 from specdec_lib.measure.replay.cascade_rounds import replay_cascade
 from specdec_lib.measure.replay.recording import MAX_GRAM, CascadeSetting, Recording, record
-from specdec_lib.measure.replay.replays import Replays, swi_table, widen
-from specdec_lib.measure.replay.tuning import Tuned, tune
+from specdec_lib.measure.replay.tuning import Replays, Tuned, swi_table, tune, widen

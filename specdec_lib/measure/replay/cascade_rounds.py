@@ -8,8 +8,7 @@ so: after a wrong guess they are taken to choose what they choose after the righ
 import functools
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from specdec_lib.drafts.cascade import converted
@@ -23,9 +22,7 @@ from specdec_lib.measure.replay.recording import (
 
 
 class RoundAlong(NamedTuple):
-    """One round along a text, from the place `start` on; `accepted` counts the proposals that the
-    text confirms, and one more token is emitted, but where the text ends.
-    """
+    """One round along a text: after the accepted proposals one more token, but where it ends."""
 
     start: int
     accepted: int
@@ -43,33 +40,21 @@ def rounds_along(length: int, propose: Callable[[int], tuple[int, Any]]) -> Iter
 
 
 class CascadeRounds(NamedTuple):
-    """Counts of a setting's rounds on one text: tokens per round, passes per model that drafts."""
+    """Counts of a setting's rounds: tokens per round, passes per model, the target's first."""
 
     emitted: tuple[int, ...]
     passes: dict[str, int]
     tried: int
     accepted: int
 
-    @classmethod
-    def together(cls, rounds: Sequence["CascadeRounds"]) -> "CascadeRounds":
-        """The rounds of several texts as those of one."""
-        emitted = tuple(count for one in rounds for count in one.emitted)
-        passes = {name: sum(one.passes[name] for one in rounds) for name in rounds[0].passes}
-        tried, accepted = (sum(one[place] for one in rounds) for place in (2, 3))
-        return cls(emitted, passes, tried, accepted)
-
-    @property
-    def every_pass(self) -> dict[str, int]:
-        """The passes of every model that ran, the target's first."""
-        return {TARGET: len(self.emitted)} | self.passes
-
 
 class Guess(NamedTuple):
-    """A token that is handed up, and its probability by its drafter."""
+    """A token that is handed up, and what lenience compares: at temperature 0 its probability by
+    its drafter, with noise 1; ∞ for an exempt copy.
+    """
 
     token: int
     offered: float
-    unreviewed_copy: bool = False
 
 
 Handed = tuple[list[Guess], Counter[str]]  # what a level hands up, and passes by drafter
@@ -80,64 +65,49 @@ def replay_cascade(recording: Recording, setting: CascadeSetting) -> CascadeRoun
     """The rounds that `decode` would play with the setting's cascade under `look_up`, without
     running a model.  Raises ValueError if a drafter was not recorded, or this is no cascade.
     """
-    matrix = converted(setting.matrix, "increments", "increments")
-    _check(recording, setting, matrix)
-    # all that a reviewed level depends on
-    below = (setting.drafters, matrix[1:], setting.lenience, setting.exempt_max_gram)
-    if below not in recording.memory:
-        recording.memory.clear()
-    levels = _Levels(recording, setting, matrix, recording.memory.setdefault(below, {}))
-    text, passes = recording.tokens, Counter()
+    _check(recording, setting)
+    levels, text, passes = _Levels(recording, setting, {}), recording.tokens, Counter()
 
     def propose(start: int) -> tuple[int, int]:
         guesses, spent = levels.level(0, start)
         passes.update(spent)
-        wrong = (
-            place
-            for place, guess in enumerate(guesses)
-            if start + place == len(text) or guess.token != text[start + place]
-        )
-        return next(wrong, len(guesses)), len(guesses)
+        right = [guess.token == token for guess, token in zip(guesses, text[start:], strict=False)]
+        return [*right, False].index(False), len(guesses)
 
     rounds = list(rounds_along(len(text), propose))
+    drafted = {name: passes[name] for name in setting.drafters if name != MAX_GRAM}
     return CascadeRounds(
         tuple(one.emitted for one in rounds),
-        {name: passes[name] for name in setting.drafters if name != MAX_GRAM},
+        {TARGET: len(rounds)} | drafted,
         sum(min(one.emitted, one.proposal) for one in rounds),
         sum(one.accepted for one in rounds),
     )
 
 
-def _check(recording: Recording, setting: CascadeSetting, matrix: tuple) -> None:
-    drafters = setting.drafters
-    unknown = [name for name in drafters if name != MAX_GRAM and name not in recording.choices]
+def _check(recording: Recording, setting: CascadeSetting) -> None:
+    drafters, matrix = setting.drafters, converted(setting.matrix, "increments", "increments")
+    unknown, known = {*drafters} - {*recording.choices, MAX_GRAM}, ", ".join(recording.choices)
     if len(matrix) != len(drafters) or unknown or MAX_GRAM in drafters[:-1]:
-        known = ", ".join([*recording.choices, f"{MAX_GRAM} (the last)"])
-        got = f"{len(matrix)} rows and {', '.join(drafters)}"
-        raise ValueError(f"a setting has a row per drafter of {known}; got {got}")
-    if not 1 <= setting.lenience < math.inf:
-        raise ValueError(f"lenience is a finite number of at least 1, got {setting.lenience}")
-    if drafters[-1] == MAX_GRAM and (most := max(row[-1] for row in matrix)) > LONGEST_COPY:
-        recorded = f"{MAX_GRAM} was recorded for up to {LONGEST_COPY} tokens"
-        raise ValueError(f"{recorded}, a K matrix wants {most}")
+        wanted, got = f"a row per drafter of {known}, {MAX_GRAM} (last)", ", ".join(drafters)
+        raise ValueError(f"a setting has {wanted}; got {len(matrix)} rows and {got}")
+    if drafters[-1] == MAX_GRAM and max(row[-1] for row in matrix) > LONGEST_COPY:
+        raise ValueError(f"{MAX_GRAM} is recorded for {LONGEST_COPY} tokens at most; K is {matrix}")
     if not any(matrix[0]):
         raise ValueError(f"an empty cascade proposes nothing: the first row of K is {matrix[0]}")
 
 
-@dataclass(frozen=True, eq=False)
-class _Levels:
-    """One setting on one text; `known` are reviews, by column and place."""
+class _Levels(NamedTuple):
+    """One setting on one text; `known` are the reviews so far, by column and place."""
 
     recording: Recording
     setting: CascadeSetting
-    matrix: tuple[tuple[int, ...], ...]
     known: dict[tuple[int, int], Handed]
 
     def level(self, row: int, start: int) -> Handed:
         """What the drafters of a row hand to its reviewer from a place of the text on."""
         guesses: list[Guess] = []
         passes, wanted = Counter(), 0
-        for column, length in enumerate(self.matrix[row]):
+        for column, length in enumerate(self.setting.matrix[row]):
             wanted += length
             while len(guesses) < wanted:
                 handed, spent = self._part(column, start + len(guesses), length)
@@ -150,30 +120,29 @@ class _Levels:
     def _part(self, column: int, start: int, length: int) -> Handed:
         """What one drafter hands up: reviewed guesses, or the last one's own chain."""
         name = self.setting.drafters[column]
-        if column < len(self.matrix) - 1:
+        if column < len(self.setting.matrix) - 1:
             if (column, start) not in self.known:
                 self.known[column, start] = self._reviewed(column, start)
             return self.known[column, start]
         if name == MAX_GRAM:
+            offered = math.inf if self.setting.exempt_max_gram else 1.0
             copies = self.recording.copies[self._place(start)][:length]
-            return [Guess(token, 1.0, True) for token in copies], Counter()
+            return [Guess(token, offered) for token in copies], Counter()
         return [self._own(name, start + place) for place in range(length)], Counter({name: length})
 
     def _reviewed(self, column: int, start: int) -> Handed:
         """What a model makes of the level below it, in one pass."""
-        setting, found, name = self.setting, [], self.setting.drafters[column]
+        found, name, lenience = [], self.setting.drafters[column], self.setting.lenience
         guesses, passes = self.level(column + 1, start)
         passes[name] += 1
         greedy = self.recording.sampler.temperature == 0
         for place, guess in enumerate(guesses, start):
             own = self._own(name, place)
             worth = self.recording.choices[name].worth[self._place(place)].get(guess.token, 0.0)
-            exempt = guess.unreviewed_copy and setting.exempt_max_gram
-            offered = guess.offered if greedy else 1.0
-            lenient = setting.lenience > 1 and offered <= setting.lenience * worth and not exempt
+            lenient = lenience > 1 and guess.offered <= lenience * worth
             if guess.token != own.token and not lenient:
                 return [*found, own], passes
-            found.append(Guess(guess.token, worth))
+            found.append(Guess(guess.token, worth if greedy else 1.0))
         return [*found, self._own(name, start + len(guesses))], passes
 
     def _own(self, name: str, place: int) -> Guess:

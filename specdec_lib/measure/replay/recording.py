@@ -3,8 +3,8 @@ which guesses are accepted, for any K matrix and any lenience.
 """
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from jaxtyping import Float
@@ -18,9 +18,11 @@ from specdec_lib.core.kinds import checked
 from specdec_lib.core.protocols import LanguageModel
 from specdec_lib.core.tree import TokenTree
 from specdec_lib.drafts.cascade import Relay, from_matrix
+from specdec_lib.drafts.cascade.reviewed import Lenient
 from specdec_lib.drafts.combined import NoDraft
+from specdec_lib.measure.race.harness import target_texts
 from specdec_lib.measure.texts import Texts
-from specdec_lib.workload import Ladder, Pair, Prompt, seeds
+from specdec_lib.workload import Ladder, Prompt, seeds
 
 TARGET, MAX_GRAM = "target", "Max-Gram"
 LONGEST_COPY = 64  # tokens of Max-Gram that are recorded at each place: no setting may want more
@@ -37,7 +39,7 @@ class CascadeSetting:
 
     drafters: tuple[str, ...]
     matrix: tuple[tuple[int, ...], ...]
-    lenience: float = 1.0
+    lenience: Lenient = 1.0
     exempt_max_gram: bool = True
 
     def __post_init__(self) -> None:  # lists and arrays pass for tuples, and replays are cached
@@ -51,7 +53,7 @@ class CascadeSetting:
         names = {"drafters": " + ".join(self.drafters), "matrix": format_matrix(self.matrix)}
         return names | {"lenience": self.lenience, "exempt": self.exempt_max_gram}
 
-    def draft(self, ladder: Ladder | Pair) -> Relay:
+    def draft(self, ladder: Ladder) -> Relay:
         """The cascade itself.  Raises ValueError for other drafters, or as `from_matrix` does."""
         known = _models(ladder) | {MAX_GRAM: ladder.max_gram}
         if missing := [name for name in self.drafters if name not in known]:
@@ -66,11 +68,8 @@ def format_matrix(matrix: Sequence[Sequence[int]]) -> str:
 
 
 class Choices(NamedTuple):
-    """One model's choice at each place of a text, and what it makes of every token that a drafter
-    may offer there.
-
-    worth    per place, by token: at temperature 0 unwarped probabilities; with noise exp(−gap to
-             the choice)
+    """One model's choice at each place of a text, and its worth of every token that a drafter may
+    offer there: at temperature 0 the unwarped probability; with noise exp(−gap to the choice).
     """
 
     tokens: tuple[int, ...]
@@ -79,11 +78,8 @@ class Choices(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Recording:
-    """One text of the target, and what drafters choose at each of its places.
-
-    choices    per model, at each place of the text and some after its end
-    copies     per place the tokens that Max-Gram copies there
-    memory     what one replay leaves for the next
+    """One text of the target; per model its choices at each of its places and some after its end,
+    and per place the tokens that Max-Gram copies there.
     """
 
     prompt: str
@@ -91,13 +87,12 @@ class Recording:
     tokens: tuple[int, ...]
     choices: Mapping[str, Choices]
     copies: tuple[tuple[int, ...], ...]
-    memory: dict[Hashable, dict] = field(default_factory=dict)
 
 
 @checked
 def record(
     prompts: Sequence[Prompt],
-    ladder: Ladder | Pair,
+    ladder: Ladder,
     sampler: Sampler = Sampler(),
     *,
     seed: int = 0,
@@ -107,37 +102,25 @@ def record(
 ) -> list[Recording]:
     """The target's text of each prompt, as in a sweep, with every drafter's choices along it.
 
-    texts    what the target writes under this sampler and seed; without them it is decoded here.
-             Past their end the weakest model goes on, which changes the last round's passes alone
+    texts    what the target writes under this sampler and seed; without them it is decoded here
+
+    Past the text's end the draft goes on, which changes the last round's passes alone.
     """
-    if not prompts:
-        raise ValueError("a recording needs prompts, got none")
-    models = _models(ladder)
-    copying, found = replace(ladder.max_gram, length=LONGEST_COPY), []
+    models, found = _models(ladder), []
+    copying = replace(ladder.max_gram, length=LONGEST_COPY)
     for prompt in tqdm(prompts, desc="recording", disable=not progress, mininterval=1):
-        chance, given = Chance(seeds([prompt], seed)[0], sampler), ladder.encode(prompt)
-        given = given if isinstance(given, Context) else Context.of(given)
+        chance, given = Chance(seeds([prompt], seed)[0], sampler), Context.of(ladder.encode(prompt))
         if texts is None:
-            limits = {"max_new_tokens": max_new_tokens, "stop_tokens": ladder.stop_tokens}
-            whole = decode(ladder.target, NoDraft(), given, chance, **limits)
-            written, ahead, full = whole.tokens, ladder.target, whole.stop == "context"
-        else:
-            written, ahead, full = texts.of(prompt)[:max_new_tokens], [*models.values()][-1], False
-        text = written
-        if not full:
-            going_on = (ahead, NoDraft(), given.extended(text), chance)
-            text += decode(*going_on, max_new_tokens=AHEAD).tokens
+            [whole] = target_texts(ladder, [prompt], sampler, tokens=max_new_tokens, seed=seed)
+        written = whole.tokens if texts is None else texts.of(prompt)[:max_new_tokens]
+        text, longer = written, given.extended(written)
+        if len(longer) <= ladder.draft.max_positions:
+            text += decode(ladder.draft, NoDraft(), longer, chance, max_new_tokens=AHEAD).tokens
         contexts = (given.extended(text[:place]) for place in range(len(text)))
         copies = tuple(copying.propose(one, chance).tokens[1:] for one in contexts)
         choices = _choices(models, given, text, copies, chance)
         found.append(Recording(prompt.name, sampler, written, choices, copies))
     return found
-
-
-def chain_of(given: Context, tokens: Sequence[int]) -> TokenTree:
-    """The tree with one path, these tokens: a pass over it reads a text at each of its places."""
-    scores = [0.0] * len(tokens)
-    return TokenTree.rooted(given).grown(tokens, range(len(tokens)), source="", scores=scores)
 
 
 def _choices(
@@ -148,7 +131,7 @@ def _choices(
     chance: Chance,
 ) -> dict[str, Choices]:
     """Every model's choice at each place, and its worth of each token chosen or copied there."""
-    chain = chain_of(given, text[:-1])
+    chain = TokenTree.of_paths(given, [text[:-1]])
     logits = {name: model.score(given, chain) for name, model in models.items()}
     positions = range(len(given), len(given) + len(text))
     chosen = {name: tuple(map(chance.choose, rows, positions)) for name, rows in logits.items()}
@@ -171,7 +154,7 @@ def _choices(
     }
 
 
-def _models(ladder: Ladder | Pair) -> dict[str, LanguageModel]:
+def _models(ladder: Ladder) -> dict[str, LanguageModel]:
     """The models that draft, by name, strongest first."""
-    found = {name: getattr(ladder, name, None) for name in ("middle", "draft")}
+    found = {"middle": ladder.middle, "draft": ladder.draft}
     return {name: model for name, model in found.items() if model is not None}

@@ -1,10 +1,8 @@
-"""Three more rules, to compare with the two of `core/verify.py`, by which decoding verifies trees.
-
-Like `reject` they keep the target's distribution, not its tokens for a seed.
+"""Three more rules, to compare with the two of `core/verify.py`: like `reject` they keep the
+target's distribution, not its tokens for a seed.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 import torch
 from jaxtyping import Float
@@ -15,6 +13,7 @@ from specdec_lib.core.protocols import Verdict
 from specdec_lib.core.tree import ROOT, TokenTree
 from specdec_lib.core.verify import check_rows, offered_probability
 
+Distribution = Float[Tensor, " vocab"]
 HALVINGS = 30  # of the interval that holds the slack of `k_seq`; any slack above it is exact too
 
 
@@ -51,53 +50,39 @@ def traverse(
     """
     check_rows(tree, target_logits)
 
-    def opened(node: int, kept: float) -> _Open:
+    def tested(node: int, kept: float) -> Verdict | None:
         wanted = chance.sampler.probs(target_logits[node])
-        return _Open(node, kept, wanted, iter(tree.children(node)))
+        for child in tree.children(node):
+            token, row = tree.tokens[child], tree.rows[child]
+            ratio = _ratio(kept, wanted, token, row)
+            if ratio > 0 and (verdict := tested(child, min(1.0, ratio))):
+                return verdict
+            kept, wanted = _after_failure(kept, wanted, token, row)
+        slots = tree.slots(node)
+        if node == ROOT or chance.coin(kept, tree.root_position, slots):
+            token = chance.draw("emit", wanted, tree.root_position, slots)
+            return Verdict(tree.path(node), bonus=token)
+        return None
 
-    path = [opened(ROOT, 1.0)]
-    while True:
-        top = path[-1]
-        failed = next(top.untested, None)
-        if failed is not None:
-            ratio = top.ratio(tree.tokens[failed], tree.rows[failed])
-            if ratio > 0:
-                path.append(opened(failed, min(1.0, ratio)))
-                continue
-        else:
-            slots = tree.slots(top.node)
-            if top.node == ROOT or chance.coin(top.kept, tree.root_position, slots):
-                token = chance.draw("emit", top.wanted, tree.root_position, slots)
-                return Verdict(tree.path(top.node), bonus=token)
-            failed = path.pop().node
-        path[-1].lose(tree.tokens[failed], tree.rows[failed])
+    return tested(ROOT, 1.0)
 
 
-@dataclass
-class _Open:
-    """A node whose subtree is being tested; wanted is what is left of the target's distribution."""
+def _ratio(kept: float, wanted: Distribution, token: int, row: Distribution | None) -> float:
+    return kept * float(wanted[token]) / offered_probability(row, token, len(wanted))
 
-    node: int
-    kept: float
-    wanted: Float[Tensor, " vocab"]
-    untested: Iterator[int]
 
-    def ratio(self, token: int, row: Float[Tensor, " vocab"] | None) -> float:
-        share = self.kept * float(self.wanted[token])
-        return share / offered_probability(row, token, len(self.wanted))
-
-    def lose(self, token: int, row: Float[Tensor, " vocab"] | None) -> None:
-        """Take away what a failed child could have passed with."""
-        left = self.kept * self.wanted
-        if row is None:
-            left[token] = 0.0
-        else:
-            left = (left - row.to(left)).clamp_(min=0.0)
-        mass = float(left.sum())
-        if mass > 0:
-            self.wanted = left / mass
-        total = mass + 1 - self.kept
-        self.kept = mass / total if total > 0 else 0.0
+def _after_failure(
+    kept: float, wanted: Distribution, token: int, row: Distribution | None
+) -> tuple[float, Distribution]:
+    """`kept` and `wanted` without what a failed child could have passed with."""
+    left = kept * wanted
+    if row is None:
+        left[token] = 0.0
+    else:
+        left = (left - row.to(left)).clamp_(min=0.0)
+    mass = float(left.sum())
+    total = mass + 1 - kept
+    return mass / total if total > 0 else 0.0, left / mass if mass > 0 else wanted
 
 
 def k_seq(tree: TokenTree, target_logits: Float[Tensor, "nodes vocab"], chance: Chance) -> Verdict:
@@ -128,14 +113,10 @@ def k_seq(tree: TokenTree, target_logits: Float[Tensor, "nodes vocab"], chance: 
             return Verdict(tuple(path), bonus=token)
 
 
-def least_slack(
-    wanted: Float[Tensor, " vocab"], offered: Float[Tensor, " vocab"], draws: int
-) -> float:
+def least_slack(wanted: Distribution, offered: Distribution, draws: int) -> float:
     """The least slack ρ in 1…draws with 1 − (1 − β)^draws ≤ ρβ, where β = Σ min(wanted ÷ ρ,
     offered) is the probability that one draw is accepted; found by bisection, rounded up.
     """
-    if draws < 2:
-        return 1.0
     possible = (offered > 0).nonzero()[:, 0]
     wanted, offered = wanted[possible].double(), offered[possible].double()
 
@@ -144,7 +125,7 @@ def least_slack(
         return (1 - (1 - rate) ** draws) - slack * rate
 
     low, high = 1.0, float(draws)
-    if claims(low) <= 0:
+    if draws < 2 or claims(low) <= 0:
         return low
     for _ in range(HALVINGS):
         middle = (low + high) / 2
@@ -153,20 +134,18 @@ def least_slack(
 
 
 def _unclaimed(
-    wanted: Float[Tensor, " vocab"], offered: Float[Tensor, " vocab"], draws: int, slack: float
-) -> Float[Tensor, " vocab"]:
+    wanted: Distribution, offered: Distribution, draws: int, slack: float
+) -> Distribution:
     """The distribution of the correction after all draws failed; `wanted` where none is left."""
     claimed = torch.minimum(wanted / slack, offered)
     rate = float(claimed.sum())
-    if not (draws and rate > 0):
+    if rate == 0:
         return wanted
     left = (wanted - claimed * (1 - (1 - rate) ** draws) / rate).clamp_(min=0.0)
     return left / left.sum() if left.any() else wanted
 
 
-def _shared_row(
-    tree: TokenTree, children: Sequence[int], wanted: Float[Tensor, " vocab"]
-) -> Float[Tensor, " vocab"]:
+def _shared_row(tree: TokenTree, children: Sequence[int], wanted: Distribution) -> Distribution:
     """The distribution that all children of a node were drawn from; zeros where there are none."""
     rows = [tree.rows[child] for child in children]
     if any(row is None or not torch.equal(row, rows[0]) for row in rows):

@@ -2,20 +2,17 @@
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import pandas as pd
 
 from specdec_lib.core.files import DATA
-from specdec_lib.measure.intervals import LEAST_PROMPTS
 from specdec_lib.workload import Ladder
 
-NONE = math.nan  # where only words are printed
 NEAR = 0.05  # of the paper's value: as close as two measurements of one thing come
-WAYS = "clock", "counted", "SWI", "predicted", "nothing"
 COLUMNS = """paper item claim domain unit by paper_value ours low high prompts no_effect verdict
     reason""".split()
+RATIO = ["value", "low", "high", "prompts"]  # of a row of `sweep.ratios`: ours and what follows it
 NO_SIGN = math.nan  # for `no_effect`: a quantity that has no side, such as a length
 VERDICTS = (
     *("reproduced", "same sign, larger", "same sign, smaller", "another number"),
@@ -23,29 +20,14 @@ VERDICTS = (
 )
 
 
-class Finding(NamedTuple):
-    """A measured value with its 95 % interval (NaN: none) and the number of prompts behind it."""
+class Claim(NamedTuple):
+    """One printed number, and ours with its 95 % interval (NaN: none) and the prompts behind it.
 
-    value: float = math.nan
-    low: float = math.nan
-    high: float = math.nan
-    prompts: float = math.nan
-
-    @classmethod
-    def of(cls, row: pd.Series) -> "Finding":
-        """A row with these columns, as `sweep.ratios` gives them."""
-        return cls(*row[list(cls._fields)])
-
-
-@dataclass(frozen=True)
-class Claim:
-    """One printed number.
-
-    by             how ours was found: clock, counted, SWI, predicted or nothing
+    reason         what differs, and the evidence for why the verdict is what it is
     paper_value    the paper's, in `unit`; NaN where only words are printed
+    by             how ours was found: clock, counted, SWI, predicted or nothing
     no_effect      the value that says so; None where `paper_value` is a bound or an exact number,
                    NO_SIGN where it is neither and has no side
-    reason         what differs, and the evidence for why the verdict is what it is
     domain         that ours was found on; "" for all, or none
     """
 
@@ -53,31 +35,27 @@ class Claim:
     item: str
     claim: str
     unit: str
-    by: str
-    paper_value: float
-    ours: Finding
-    no_effect: float | None
     reason: str
+    paper_value: float = math.nan
+    by: str = "nothing"
+    ours: float = math.nan
+    low: float = math.nan
+    high: float = math.nan
+    prompts: float = math.nan
+    no_effect: float | None = 1
     domain: str = ""
 
-    def row(self) -> dict[str, object]:
-        """The claim as a row of the scorecard, its verdict included."""
-        ours = self.ours
-        if ours.prompts < LEAST_PROMPTS:
-            ours = ours._replace(low=math.nan, high=math.nan)
-        found = ours._asdict() | {"ours": ours.value, "verdict": self.verdict(ours)}
-        return vars(self) | found
-
-    def verdict(self, ours: Finding) -> str:
+    @property
+    def verdict(self) -> str:
         """One of VERDICTS: "reproduced" if the printed value is within NEAR of ours or in its
         interval. The sign is that of the distance from `no_effect`, and our interval, if there
         is one, must be on one side of it. Further off, a bound is "opposite".
         """
-        theirs, neutral = self.paper_value, self.no_effect
-        if math.isnan(ours.value) or math.isnan(theirs):
+        ours, theirs, neutral = self.ours, self.paper_value, self.no_effect
+        if math.isnan(ours) or math.isnan(theirs):
             return "not testable here"
-        low, high = (ours.value if math.isnan(end) else end for end in (ours.low, ours.high))
-        if low <= theirs <= high or abs(ours.value / theirs - 1) <= NEAR:
+        low, high = (ours if math.isnan(end) else end for end in (self.low, self.high))
+        if low <= theirs <= high or abs(ours / theirs - 1) <= NEAR:
             return "reproduced"
         if neutral is None:
             return "opposite"
@@ -86,7 +64,7 @@ class Claim:
         sign = math.copysign(1, theirs - neutral)
         nearest, furthest = sorted(sign * (end - neutral) for end in (low, high))
         if nearest > 0:
-            larger = abs(ours.value - neutral) > abs(theirs - neutral)
+            larger = abs(ours - neutral) > abs(theirs - neutral)
             return f"same sign, {'larg' if larger else 'small'}er"
         return "opposite" if furthest < 0 else "sign unsettled"
 
@@ -107,7 +85,7 @@ def read_measured(pattern: str) -> pd.DataFrame:
 
 def score(claims: Iterable[Claim]) -> pd.DataFrame:
     """A row per claim, in the papers' order."""
-    return pd.DataFrame([one.row() for one in claims])[COLUMNS]
+    return pd.DataFrame(one._asdict() | {"verdict": one.verdict} for one in claims)[COLUMNS]
 
 
 def readable(scores: pd.DataFrame) -> pd.DataFrame:

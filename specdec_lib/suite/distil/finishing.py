@@ -17,11 +17,10 @@ from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.commandline import Parser
 from specdec_lib.core.context import Context
 from specdec_lib.core.files import DATA, cache_folder, file_digest, write_together, write_whole
-from specdec_lib.core.tree import leading
+from specdec_lib.core.tree import TokenTree, leading
 from specdec_lib.core.verify import reject
 from specdec_lib.drafts.ngram import NgramDraft
 from specdec_lib.drafts.trees.growing import TreeDraft
-from specdec_lib.measure.replay.recording import chain_of
 from specdec_lib.measure.texts import every_domain, write_texts
 from specdec_lib.models.students import read_about
 from specdec_lib.models.table import TableModel
@@ -142,7 +141,7 @@ def _look(
     """What is guessed and taken at every position of one text of the target, per kind."""
     text, context = given + written, Context.of(given)
     logits = {
-        model.name: model.score(context, chain_of(context, written[:-1])).float()
+        model.name: model.score(context, TokenTree.of_paths(context, [written[:-1]])).float()
         for model in (ladder.target, ladder.middle, ladder.draft)
     }
     table = NgramDraft(ladder.katz, widths=(1,), counted_at=ladder.card["katz"]["temperature"])
