@@ -39,10 +39,11 @@ def sweep_work(folder: Path) -> pd.DataFrame:
 def bench_work(folder: Path) -> pd.DataFrame:
     from tiny import tiny_ladder
 
-    from specdec_lib.measure.race import benchmark as module
-    from specdec_lib.measure.race.benchmark import BenchPlan, benchmark
+    from specdec_lib.measure.race import command as module
+    from specdec_lib.measure.race import harness
+    from specdec_lib.measure.race.command import BenchPlan, benchmark
 
-    paused(module, "race")
+    paused(harness, "race")
     # the clock chooses what runs under the third, and the precision of Hugging Face
     module.SAMPLERS = module.SAMPLERS[:2]
     plan = BenchPlan((1, 1), 1, development=1, tokens=4, stages=(1,), most=1, hugging=False)

@@ -11,11 +11,11 @@ from specdec_lib.core.chance import Sampler
 from specdec_lib.core.tree import TokenTree
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.trees.growing import ChainDraft
-from specdec_lib.measure.compare import command, compare_methods, method_summary
-from specdec_lib.measure.compare.timing import HUGGING, USUAL, compared_contenders, usual_drafts
-from specdec_lib.measure.compare.verdict import PLAIN
+from specdec_lib.measure.compare import command
+from specdec_lib.measure.compare.command import USUAL, compare_methods, compared_contenders
+from specdec_lib.measure.compare.verdict import PLAIN, method_summary
 from specdec_lib.measure.race import harness
-from specdec_lib.measure.race.harness import race
+from specdec_lib.measure.race.contenders import HF
 from specdec_lib.workload import Prompt, load_ladder, load_prompts
 from specdec_lib.workload.ladder import neutral
 
@@ -30,13 +30,9 @@ def own(tmp_path_factory):
     return load_ladder(llama(root / "target", width=64), gpt2(root / "draft", seed=2), device="cpu")
 
 
-def compared(ladder, prompts=PROMPTS, *given, **named):
-    return compare_methods(ladder, prompts, *given, progress=False, **named)
-
-
 def test_an_own_pair_is_compared_and_every_text_is_the_targets_own(own):
-    rows = compared(own, max_new_tokens=6)
-    assert set(rows.method) == {*usual_drafts(own, Sampler(0)), *HUGGING}
+    rows = compare_methods(own, PROMPTS, max_new_tokens=6)
+    assert set(rows.method) == {*USUAL} - {"tree of 8 fed by n-grams"}
     assert rows.groupby("method").size().eq(2).all()
     assert rows.same.all() and rows.margin.isna().all()
     assert (rows.tokens.groupby(rows.prompt).nunique() == 1).all()
@@ -46,42 +42,22 @@ def test_an_own_pair_is_compared_and_every_text_is_the_targets_own(own):
 
 
 def test_sampled_text_of_hugging_face_is_not_compared_and_ours_is(own):
-    told = method_summary(compared(own, PROMPTS, Sampler(1.0, top_k=20), max_new_tokens=5))
-    wanted = {name: "–" if name in HUGGING else "yes" for name in told.method}
+    told = method_summary(compare_methods(own, PROMPTS, Sampler(1.0, top_k=20), max_new_tokens=5))
+    wanted = {name: "–" if USUAL[name][0] in HF else "yes" for name in told.method}
     assert told.set_index("method").same.to_dict() == wanted
 
 
-def test_the_embedded_ladder_is_tried_with_all_that_there_is(ladder, own):
-    greedy = Sampler(0)
-    assert list(usual_drafts(ladder, greedy)) == list(USUAL)
-    assert set(USUAL) - set(usual_drafts(own, greedy)) == {"tree of 8 fed by n-grams"}
-    assert [one.method for one in compared_contenders(own, {}, greedy)] == list(HUGGING)
+def test_the_embedded_ladder_is_tried_with_all_that_there_is(ladder):
+    assert [one.method for one in compared_contenders(ladder, Sampler(0), {})] == list(USUAL)
 
 
 def test_a_draft_of_ones_own_takes_part_under_a_name_of_its_own(own):
     mine = {"mine": ChainDraft(own.target, 3)}
-    told = method_summary(compared(own, PROMPTS[:1], own=mine, max_new_tokens=12))
+    told = method_summary(compare_methods(own, PROMPTS[:1], own=mine, max_new_tokens=12))
     told = told.set_index("method")
     assert told.acceptance_rate["mine"] == 1 and told.tokens_per_round["mine"] > 2
     with pytest.raises(ValueError, match="a draft of your own needs a name of its own, got plain"):
-        compared(own, own={PLAIN: NoDraft()})
-
-
-def test_kept_rows_are_not_timed_again_and_other_settings_are(own, tmp_path, monkeypatch):
-    once = {"max_new_tokens": 6, "keep": tmp_path}
-    first, raced = compared(own, PROMPTS[:1], **once), []
-
-    def spied(contenders, texts, target, **options):
-        for text in texts:
-            raced.append(text.name)
-            yield from race(contenders, [text], target, **options)
-
-    monkeypatch.setattr(harness, "race", spied)
-    pd.testing.assert_frame_equal(compared(own, PROMPTS[:1], **once), first)
-    assert not raced
-    compared(own, PROMPTS, **once)
-    compared(own, PROMPTS[:1], seed=1, **once)
-    assert raced == ["b", "a"]
+        compare_methods(own, PROMPTS, own={PLAIN: NoDraft()})
 
 
 def test_a_draft_that_learns_gets_warm_on_another_text_than_those_that_are_timed(own):
@@ -92,7 +68,7 @@ def test_a_draft_that_learns_gets_warm_on_another_text_than_those_that_are_timed
             read.append(context.tokens)
             return TokenTree.rooted(context)
 
-    compared(own, PROMPTS[:1], own={"learner": Learner()}, max_new_tokens=4)
+    compare_methods(own, PROMPTS[:1], own={"learner": Learner()}, max_new_tokens=4)
     warm, timed = (
         own.encode(one) for one in (load_prompts("chat", "development", 1)[0], PROMPTS[0])
     )
@@ -103,12 +79,13 @@ def test_a_draft_that_learns_gets_warm_on_another_text_than_those_that_are_timed
 
 def test_generation_configurations_of_ones_own_models_are_put_aside_and_back(own, monkeypatch):
     target, draft, seen = own.target.model, own.draft.model, []
-    judge = harness._difference
-    monkeypatch.setattr(
-        harness,
-        "_difference",
-        lambda *given: seen.append(draft.generation_config.repetition_penalty) or judge(*given),
-    )
+    judge = harness.near_tie
+
+    def spied(*given, **named):
+        seen.append(draft.generation_config.repetition_penalty)
+        return judge(*given, **named)
+
+    monkeypatch.setattr(harness, "near_tie", spied)
     for model in (target, draft):
         monkeypatch.setattr(model.generation_config, "repetition_penalty", 1.5)
     with pytest.raises(KeyError), neutral(own):
@@ -116,7 +93,7 @@ def test_generation_configurations_of_ones_own_models_are_put_aside_and_back(own
         assert target.generation_config.eos_token_id == 0
         raise KeyError
     assert target.generation_config.repetition_penalty == 1.5
-    rows = compared(own, PROMPTS[:1], max_new_tokens=6)
+    rows = compare_methods(own, PROMPTS[:1], max_new_tokens=6)
     assert rows.same.all() and seen and 1.5 not in seen
     assert draft.generation_config.repetition_penalty == 1.5
 
@@ -124,14 +101,14 @@ def test_generation_configurations_of_ones_own_models_are_put_aside_and_back(own
 @pytest.mark.parametrize(
     "wrong,complaint",
     [
-        ({"prompts": []}, "got 0 prompts"),
-        ({"max_new_tokens": 0}, "max_new_tokens=0"),
+        ({"prompts": []}, "needs prompts"),
+        ({"max_new_tokens": 0}, "max_new_tokens .* got 0"),
         ({"max_new_tokens": 255}, "prompt a has .* reads at most 256"),
     ],
 )
 def test_what_cannot_be_compared_is_refused(own, wrong, complaint):
     with pytest.raises(ValueError, match=complaint):
-        compared(own, **wrong)
+        compare_methods(**{"ladder": own, "prompts": PROMPTS} | wrong)
 
 
 def test_the_command_compares_two_folders_on_a_file_of_prompts(own, tmp_path, capsys):
@@ -143,7 +120,7 @@ def test_the_command_compares_two_folders_on_a_file_of_prompts(own, tmp_path, ca
     command.main(given)
     said = capsys.readouterr().out
     assert "prompts: 2 of" in said and said.count("yes") == len(pd.read_csv(csv))
-    assert not re.search(r"\d–\d", said)  # no interval from two prompts
+    assert pd.read_csv(csv).speed_up_low.isna().all()  # no interval from two prompts
     assert re.search("Speculate|not speculate|No clear gain", said.strip().splitlines()[-1])
 
 

@@ -5,8 +5,7 @@ import math
 import pandas as pd
 import pytest
 
-from specdec_lib.measure.compare import method_summary, verdict
-from specdec_lib.measure.compare.verdict import HUGGING_PLAIN, PLAIN
+from specdec_lib.measure.compare.verdict import HUGGING_PLAIN, PLAIN, method_summary, verdict
 
 
 def table(*seconds, names=(PLAIN, HUGGING_PLAIN, "chain of 2"), **more):

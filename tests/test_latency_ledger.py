@@ -1,6 +1,7 @@
 """The ledger, with a clock that its parts turn: every second lies where it was spent."""
 
 from dataclasses import dataclass, field
+from functools import wraps
 
 import pytest
 import torch
@@ -17,6 +18,7 @@ from specdec_lib.drafts.combined import MergedDraft, NoDraft
 from specdec_lib.drafts.max_gram import MaxGram
 from specdec_lib.drafts.staged import StagedTree
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
+from specdec_lib.measure.latency import ledger
 from specdec_lib.measure.latency.ledger import (
     DECISIONS,
     PARTS,
@@ -77,17 +79,19 @@ class SlowGuess:
 
 
 @pytest.fixture
-def booked(clock):
+def booked(clock, monkeypatch):
     """A ledger in which every part takes a different time per round."""
     target, small = Slow("target", clock, 8.0, 0.5), Slow("small", clock, 2.0, 0.25)
     draft = MergedDraft((SlowDraft(small, clock, 1.0), SlowGuess(clock, 0.125)))
     drafts, chances = {"both": draft, "plain": NoDraft()}, [Chance(1), Chance(2)]
 
+    @wraps(look_up)
     def rule(*given):
         clock.now += 0.0625
         return look_up(*given)
 
-    settings = {"max_new_tokens": 7, "rule": rule, "progress": False}
+    monkeypatch.setattr(ledger, "look_up", rule)
+    settings = {"max_new_tokens": 7, "progress": False}
     return round_parts(target, drafts, [PROMPT, PROMPT[:2]], chances, **settings)
 
 

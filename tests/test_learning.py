@@ -2,7 +2,6 @@
 
 import pickle
 import random
-from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -145,18 +144,17 @@ def test_a_draft_that_learns_is_refused_where_rounds_must_not_depend_on_what_cam
     for name, run in {
         "replay": lambda: replay_draft(text, draft, Chance(0, Sampler(0))),
         "a sweep": lambda: check_settings([Setting("one", draft)]),
-        "a ledger": lambda: round_parts(target, {"one": draft}, [HERE], [Chance(0)]),
+        "a ledger": lambda: round_parts(target, {"one": draft}, [PROMPT], [Chance(0)]),
     }.items():
         with pytest.raises(ValueError, match=f"{name} takes no draft that learns"):
             run()
 
 
 def test_the_race_of_learning_drafts_has_a_row_per_prompt_draft_and_domain(tmp_path, monkeypatch):
-    ladder, timed = tiny_ladder(runtime="fast"), partial(learning.time_learning, tokens=4)
+    ladder = tiny_ladder(runtime="fast")
     monkeypatch.setenv("SPECDEC_CACHE", str(tmp_path / "cache"))
-    changed = {"load_ladder": lambda **_: ladder, "with_int8_drafts": lambda one: one}
+    changed = {"load_ladder": lambda **_: ladder, "with_int8_drafts": lambda one: one, "TOKENS": 4}
     changed |= {"SAMPLERS": (Sampler(0),), "DOMAINS": ("chat", "math")}
-    changed |= {"timing_rows": lambda *given: [vars(one) for one in timed(*given)]}
     for name, value in (changed | {"PLACE": tmp_path / "learning.csv"}).items():
         monkeypatch.setattr(learning, name, value)
     learning.main(["--limit", "1"])

@@ -24,7 +24,7 @@ from specdec_lib.measure.cascades.variants import (
     swi_ratio,
     tune_stacks,
 )
-from specdec_lib.measure.latency import machine_name, prices, time_passes
+from specdec_lib.measure.latency.passes import machine_name, prices, time_passes
 from specdec_lib.measure.own_text import OwnText, replay_draft
 from specdec_lib.measure.replay import CascadeSetting, Recording, record, replay_cascade
 from specdec_lib.measure.replay.recording import TARGET

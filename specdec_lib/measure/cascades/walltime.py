@@ -23,7 +23,7 @@ from specdec_lib.drafts.trees.growing import ChainDraft
 from specdec_lib.measure.cascades.variants import variants
 from specdec_lib.measure.latency import machine_name
 from specdec_lib.measure.race.families import with_int8_drafts
-from specdec_lib.measure.race.harness import race_drafts, warm_up_text
+from specdec_lib.measure.race.harness import race_drafts
 from specdec_lib.measure.replay import CascadeSetting, record
 from specdec_lib.measure.sweep.identity import fingerprint
 from specdec_lib.measure.texts import Texts
@@ -65,7 +65,6 @@ def time_cascades(
     drafts = {name: ("cascade", draft) for name, draft in racing.items()}
     asked = (machine_name(), list(settings.items()), TOKENS, ladder.models)
     options = {"tokens": TOKENS, "folder": keep and keep / fingerprint(*asked)}
-    options["warm_up"] = warm_up_text(ladder, Sampler(0), domain)
     bar = tqdm(load_prompts(domain, "held-out", prompts), desc=domain, mininterval=1)
     timings = chain.from_iterable(race_drafts(ladder, drafts, Sampler(0), bar, **options))
     table = pd.DataFrame(map(vars, timings))

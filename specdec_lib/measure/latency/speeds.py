@@ -11,8 +11,7 @@ from scipy.optimize import nnls
 from tqdm.auto import tqdm
 
 from specdec_lib.core.chance import Chance, Sampler
-from specdec_lib.core.context import Context
-from specdec_lib.core.protocols import Draft, LanguageModel
+from specdec_lib.core.protocols import Draft
 from specdec_lib.drafts.cascade import from_matrix
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.max_gram import MaxGram
@@ -79,9 +78,9 @@ def race_predictions(
     seed: int = 0,
     tokens: int,
     progress: bool = True,
-) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """What development prompts and pass times say of every draft (`predict_speeds`), and what the
-    clock says on held-out ones, a row per `Timing`.
+) -> pd.DataFrame:
+    """`beside_predictions` of what development prompts and pass times say of every draft, and what
+    the clock says on held-out ones.
 
     In turn, so that both see the same machine: a development prompt, one repeat of the curves of
     all models, a held-out prompt, and so on.
@@ -89,17 +88,19 @@ def race_predictions(
     found, passes, trials = [], [], []
     timings = race_drafts(ladder, drafts, sampler, held_out, tokens=tokens, seed=seed)
     limits = {"max_new_tokens": tokens, "stop_tokens": ladder.stop_tokens}
-    own = seeds(development, seed)
+    own, target = seeds(development, seed), ladder.target
     for number in tqdm(range(len(held_out)), desc="clock", disable=not progress, mininterval=1):
         place = number % len(development)
         prompt, chance = ladder.encode(development[place]), Chance(own[place], sampler)
         for name, (kind, draft) in drafts.items():
-            seen = observe(ladder.target, draft, prompt, chance, **limits)
+            done, _ = time_rounds(target, draft, prompt, chance, **limits)
+            seen = {"work": work_of(done, target.name)}
+            seen["outside"] = sum(one.overhead_seconds for one in done)
             trials.append({"method": kind, "setting": name} | seen)
         passes += one_repeat(ladder.models, rows, CONTEXTS, number)
         found += next(timings)
-    tables = pass_tables(curves(pd.DataFrame(passes)))
-    return predict_speeds(pd.DataFrame(trials), tables), pd.DataFrame(map(vars, found))
+    prediction = predict_speeds(pd.DataFrame(trials), pass_tables(curves(pd.DataFrame(passes))))
+    return beside_predictions(prediction, pd.DataFrame(map(vars, found)))
 
 
 def beside_predictions(prediction: pd.DataFrame, timings: pd.DataFrame) -> pd.DataFrame:
@@ -108,8 +109,6 @@ def beside_predictions(prediction: pd.DataFrame, timings: pd.DataFrame) -> pd.Da
     measured − 1.
     """
     measured = measured_speed_ups(timings).drop(columns="kind")
-    if missing := sorted({AUTOREGRESSIVE, *prediction.draft} - set(measured.draft)):
-        raise ValueError(f"no measurement of {', '.join(missing)}")
     plain = prediction.predicted[prediction.draft == AUTOREGRESSIVE].iloc[0]
     found = prediction.rename(columns={"tokens_per_round": "foreseen_tokens_per_round"})
     both = found.merge(measured, on="draft", validate="1:1")
@@ -129,22 +128,6 @@ def measured_speed_ups(timings: pd.DataFrame) -> pd.DataFrame:
     gain = ratios(rows.assign(sampling=""), *sides, by=by, baseline=AUTOREGRESSIVE)
     found[["speed_up", "speed_up_low", "speed_up_high"]] = gain[["value", "low", "high"]]
     return found.assign(tokens_per_round=ratios(rows, "tokens", "rounds", by=by).value)
-
-
-def observe(
-    target: LanguageModel,
-    draft: Draft,
-    prompt: Context | Sequence[int],
-    chance: Chance,
-    *,
-    max_new_tokens: int = 64,
-    stop_tokens: Sequence[int] = (),
-) -> dict[str, object]:
-    """Decode a prompt: the `work` of its rounds, and their seconds `outside` the models."""
-    limits = {"max_new_tokens": max_new_tokens, "stop_tokens": stop_tokens}
-    done, wall = time_rounds(target, draft, prompt, chance, **limits)
-    inside = sum(used.seconds for one in done for used in one.usage.values())
-    return {"work": work_of(done, target.name), "outside": wall - inside}
 
 
 def fit_overheads(trials: pd.DataFrame) -> dict[str, Overhead]:

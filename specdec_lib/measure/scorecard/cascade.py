@@ -7,7 +7,7 @@ from itertools import chain, product
 import pandas as pd
 
 from specdec_lib.measure.cascades.variants import by_swi_and_clock
-from specdec_lib.measure.race.table import timed_machine
+from specdec_lib.measure.latency import stored_tables
 from specdec_lib.measure.scorecard.claims import (
     NO_SIGN,
     NONE,
@@ -46,7 +46,7 @@ def cascade_claims(ladder: Ladder) -> list[Claim]:
     """Every table, figure and claim of the paper, in its order."""
     theirs = (price_list("ms")[name] for name in PAPER_MODELS)
     sizes = millions(ladder) | {"paper": " : ".join(f"{size:,.0f}" for size in theirs) + " M"}
-    sizes["machine"] = timed_machine()
+    sizes["machine"] = stored_tables()["latency"].machine[0]
     others, clock = OTHERS.format(**sizes), read_measured("cascade_walltime")
     clocked = DOMAINS if set(DOMAINS.values()) <= set(clock.domain) else CLOCKED
     vicuna = {

@@ -25,10 +25,10 @@ from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.measure.compare.command import add_models
 from specdec_lib.measure.compare.verdict import HARDLY
 from specdec_lib.measure.intervals import with_interval
-from specdec_lib.measure.latency.machine import machine_name
+from specdec_lib.measure.latency.passes import machine_name
 from specdec_lib.measure.planning import Tried, forecasts, plan_settings, timed_passes
-from specdec_lib.measure.race.contenders import AUTOREGRESSIVE, ours
-from specdec_lib.measure.race.families import TOKEN_BY_TOKEN, with_int8_drafts
+from specdec_lib.measure.race.contenders import AUTOREGRESSIVE, TOKEN_BY_TOKEN, ours
+from specdec_lib.measure.race.families import with_int8_drafts
 from specdec_lib.measure.race.harness import race_prompts
 from specdec_lib.measure.race.learning import without_network
 from specdec_lib.measure.race.lineup import Say
