@@ -13,7 +13,7 @@ from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.decode import decode
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.measure.race import harness
-from specdec_lib.measure.race.contenders import Contender, Continuation, Portions, ours
+from specdec_lib.measure.race.contenders import Contender, Continuation, Portions, our_contenders
 from specdec_lib.measure.race.harness import TargetText, Timing, race
 from specdec_lib.measure.race.lineup import tune_contenders
 from specdec_lib.measure.race.table import (
@@ -156,7 +156,8 @@ ZEROS = fixed_model([0.0])
 
 
 def plain(model) -> Contender:
-    return ours(model, NoDraft(), GREEDY, method="autoregressive", setting="")
+    [made] = our_contenders(model, {"": ("autoregressive", NoDraft())}, GREEDY)
+    return made
 
 
 def test_the_right_tokens_pass_and_wrong_ones_stop_the_race_unless_it_is_to_report_them() -> None:

@@ -3,7 +3,6 @@
 import itertools
 import math
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import pandas as pd
@@ -25,7 +24,7 @@ from specdec_lib.measure.race.contenders import (
     Contender,
     hugging_contenders,
     llama_cpp,
-    ours,
+    our_contenders,
 )
 from specdec_lib.measure.race.families import OURS, drafts
 from specdec_lib.measure.race.harness import TargetText, race, target_texts
@@ -81,18 +80,23 @@ def test_a_setting_of_the_assistant_does_not_leak_into_the_next():
 def test_every_draft_of_a_grid_writes_the_text(ladder, prompts, sampler, method, unchecked):
     grid = drafts(ladder, sampler, method)
     some = dict(itertools.islice(grid.items(), 0, None, max(1, len(grid) // 4)))
-    run = partial(ours, ladder.target, sampler=sampler, method=method)
-    made = [run(draft, setting=name) for name, draft in some.items()]
+    named = {name: (method, draft) for name, draft in some.items()}
+    made = our_contenders(ladder.target, named, sampler)
     texts = target_texts(ladder, prompts[:1], sampler, tokens=8, seed=0)
     assert all(timing.same for timing in race(made, *texts, ladder.target))
     assert len(grid) > 5 or method == "autoregressive"
 
 
-def test_calibration_names_the_slower_precision(ladder, prompts):
-    [text] = target_texts(ladder, prompts[:1], GREEDY, tokens=4, seed=0)
-    faster, note = calibrate(ladder.target.model, GREEDY, text)
-    slower = {"float32": "bfloat16", "bfloat16": "float32"}[faster]
-    assert note.startswith(slower) and note.endswith("times as long on 4 tokens")
+def test_calibration_names_the_slower_precision(ladder):
+    given = []
+
+    def tune(both: list[Contender]) -> list[tuple[Contender, float]]:
+        given.extend(both)
+        return [(both[1], 2.0), (both[0], 3.0)]
+
+    told = calibrate(ladder.target.model, GREEDY, tune)
+    assert told == ("bfloat16", "float32 took 1.5 times as long")
+    assert [one.exact for one in given] == [True, False]
     assert ladder.target.model.dtype == torch.float32
 
 
@@ -109,14 +113,13 @@ def small(monkeypatch):
 
 
 TINY = BenchPlan((2, 1, 1), others=1, development=1, tokens=4, stages=(1,), most=1)
-HERE = ["--device", "cpu"]
 
 
 def test_a_smoke_run_of_int8_races_ours_and_stores_nothing(monkeypatch, capsys, small, unchecked):
     before = stored()
     monkeypatch.setattr(command, "SMOKE", replace(TINY, prompts=(1,)))
     monkeypatch.setattr(command, "SAMPLERS", SAMPLERS[:1])
-    command.main(["--smoke", *HERE, "--edition", "int8"])
+    command.main(["--smoke", "--edition", "int8"])
     shown = capsys.readouterr().out
     assert stored() == before and "nothing was kept" in shown
     assert all(word in shown for word in OURS) and not any(word in shown for word in HF)
@@ -126,7 +129,7 @@ def test_a_kept_run_writes_tables_and_they_make_a_figure(monkeypatch, tmp_path, 
     monkeypatch.setattr(command, "BenchPlan", lambda **given: replace(TINY, prompts=(2,)))
     monkeypatch.setattr(command, "cache_folder", lambda: tmp_path / "cache")
     monkeypatch.setattr(command, "SAMPLERS", (GREEDY,))
-    command.main([*HERE, "--out", str(tmp_path / "out")])
+    command.main(["--out", str(tmp_path / "out")])
     found = (tmp_path / "out").iterdir()
     place, *beside = sorted(found, key=lambda path: len(path.name))
     ledger, per_prompt = (place.with_stem(place.stem + end) for end in ("_ledger", "_prompts"))

@@ -22,8 +22,9 @@ from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.trees.growing import ChainDraft
 from specdec_lib.measure.cascades.variants import variants
 from specdec_lib.measure.latency import machine_name
+from specdec_lib.measure.race.contenders import our_contenders
 from specdec_lib.measure.race.families import with_int8_drafts
-from specdec_lib.measure.race.harness import race_drafts
+from specdec_lib.measure.race.harness import race_prompts
 from specdec_lib.measure.replay import CascadeSetting, record
 from specdec_lib.measure.sweep.identity import fingerprint
 from specdec_lib.measure.texts import Texts
@@ -66,7 +67,8 @@ def time_cascades(
     asked = (machine_name(), list(settings.items()), TOKENS, ladder.models)
     options = {"tokens": TOKENS, "folder": keep and keep / fingerprint(*asked)}
     bar = tqdm(load_prompts(domain, "held-out", prompts), desc=domain, mininterval=1)
-    timings = chain.from_iterable(race_drafts(ladder, drafts, Sampler(0), bar, **options))
+    racing = our_contenders(ladder.target, drafts, Sampler(0))
+    timings = chain.from_iterable(race_prompts(racing, ladder, bar, **options))
     table = pd.DataFrame(map(vars, timings))
     for name in ("target", "middle", "draft"):
         table[f"{name}_passes"] = [passes.get(name) for passes in table.passes]

@@ -1,3 +1,1 @@
-"""Does speculation pay for this pair? Every method on the same prompts, interleaved, against plain
-decoding, with a verdict.
-"""
+"""Does speculation pay for this pair? Every method on the same prompts, with a verdict."""

@@ -25,7 +25,7 @@ from specdec_lib.measure.race.contenders import (
     LOOKUP,
     TOKEN_BY_TOKEN,
     Contender,
-    ours,
+    our_contenders,
 )
 from specdec_lib.measure.race.harness import race_prompts
 from specdec_lib.measure.race.lineup import Lineup, method_contenders
@@ -68,8 +68,8 @@ def compared_contenders(
         for method in {method for method, _ in USUAL.values()}
     }
     found = {name: grids[method].get(setting) for name, (method, setting) in USUAL.items()}
-    for name, draft in own.items():
-        found[name] = ours(ladder.target, draft, sampler, method=name, setting="")
+    mine = our_contenders(ladder.target, {name: (name, one) for name, one in own.items()}, sampler)
+    found |= {one.method: one for one in mine}
     greedy = sampler.temperature == 0  # Hugging Face draws its own noise
     return [
         replace(one, method=name, exact=one.draft is not None or greedy)

@@ -28,7 +28,6 @@ from specdec_lib.workload import Ladder, Prompt, seeds
 PARTS = ("verify", "draft passes", "choice and noise", "KV moves", "tree", "n-gram", "host")
 VERIFY, DRAFTING, CHOICE, MOVES, TREE, TABLES, HOST = PARTS
 DECISIONS = "choose rank gaps coin draw noise uniform noise_key".split()  # of chance
-WARM_TOKENS = 16
 Part = tuple[str, str]  # a part of the round, and the model it is of, or ""
 
 
@@ -87,38 +86,26 @@ def watched(target: LanguageModel, draft: Draft, watch: Stopwatch) -> Iterator[N
             watch.seconds[own] += seconds
         return found
 
-    propose = partial(_within, watch, lambda its: TABLES if id(its) in tables else TREE)
-    with ExitStack() as replaced:
+    def propose(method: Callable, its: Draft, *given, **named) -> object:
+        with watch.part((TABLES if id(its) in tables else TREE, "")):
+            return method(its, *given, **named)
 
-        def replace(kind: type, name: str, wrapper: Callable) -> None:
-            timed = _around(getattr(kind, name), wrapper)
-            replaced.enter_context(mock.patch.object(kind, name, timed))
-
-        for kind, part in {type(part): part for part in parts}.items():
-            if isinstance(part, LanguageModel):
-                replace(kind, "score", partial(call, MOVES))
-            for name in ("grow", "rank") if isinstance(part, TreeGrower) else ():
-                replace(kind, name, partial(call, TREE))
-            if isinstance(part, Draft):
-                replace(kind, "propose", propose)
-        for name in DECISIONS:
-            replace(Chance, name, partial(_within, watch, lambda _: CHOICE))
+    replaced = [(Chance, name, watch.part((CHOICE, ""))) for name in DECISIONS]
+    for kind, part in {type(part): part for part in parts}.items():
+        names = {"score": MOVES} if isinstance(part, LanguageModel) else {}
+        names |= {"grow": TREE, "rank": TREE} if isinstance(part, TreeGrower) else {}
+        for name, around in names.items():
+            replaced.append((kind, name, partial(_around, partial(call, around))))
+        if isinstance(part, Draft):
+            replaced.append((kind, "propose", partial(_around, propose)))
+    with ExitStack() as stack:
+        for kind, name, timed in replaced:
+            stack.enter_context(mock.patch.object(kind, name, timed(getattr(kind, name))))
         yield
 
 
-def _around(method: Callable, wrapper: Callable) -> Callable:
-    @wraps(method)
-    def timed(*given: object, **named: object) -> object:
-        return wrapper(method, *given, **named)
-
-    return timed
-
-
-def _within(
-    watch: Stopwatch, part_of: Callable, method: Callable, its: object, *given, **named
-) -> object:
-    with watch.part((part_of(its), "")):
-        return method(its, *given, **named)
+def _around(wrapper: Callable, method: Callable) -> Callable:
+    return wraps(method)(lambda *given, **named: wrapper(method, *given, **named))
 
 
 def round_parts(
@@ -136,20 +123,19 @@ def round_parts(
     wall_seconds, of the whole generation with the ledger, and plain_seconds, without it.
 
     Both runs follow each other, now one first, now the other; the reading of the prompt is in
-    neither. Each draft first decodes a little of the first prompt, which is not counted.
+    neither. Each draft first continues the first prompt once more, which is not counted.
     """
     refuse_learners("a ledger", *drafts.values())
-    limits, found = {"rule": look_up, "stop_tokens": stop_tokens}, []
+    limits, found = {"max_new_tokens": max_new_tokens, "stop_tokens": stop_tokens}, []
+    limits["rule"] = look_up
     for draft in drafts.values():
-        few = limits | {"max_new_tokens": min(WARM_TOKENS, max_new_tokens)}
-        time_rounds(target, draft, prompts[0], chances[0], **few)
-    limits["max_new_tokens"] = max_new_tokens
+        time_rounds(target, draft, prompts[0], chances[0], **limits)
     turns = list(product(enumerate(zip(prompts, chances, strict=True)), enumerate(drafts.items())))
     bar = tqdm(turns, "ledger", disable=not progress, mininterval=1)
     for (number, (prompt, chance)), (place, (name, draft)) in bar:
         asked, watch, first = (target, draft, prompt, chance), Stopwatch(), (number + place) % 2
         labels = {"draft": name, "temperature": chance.sampler.temperature, "prompt": number}
-        watching = limits | {"rule": _around(look_up, partial(_within, watch, lambda _: CHOICE))}
+        watching = limits | {"rule": watch.part((CHOICE, ""))(look_up)}
         for timed in (first, not first):
             if timed:
                 with watched(target, draft, watch):

@@ -1,6 +1,5 @@
 """Seconds per pass as a function of rows and context: measured, as medians, as a line and as
-theory reads them; each model's price against the target; and what bounds a pass: what the machine
-moves and computes at best, by two short kernels.
+theory reads them; and what bounds a pass: what the machine moves and computes at best.
 
 Every model takes its turn in every repeat. A pass reads on from where the model's last one ended.
 """
@@ -25,7 +24,7 @@ from specdec_lib.measure.replay.recording import chain_of
 from specdec_lib.measure.sweep.traffic import model_shape
 from specdec_lib.models.cached.model import CachedModel
 from specdec_lib.models.fast.model import FastModel
-from specdec_lib.theory import Machine, ModelShape, PassTable, roofline_seconds
+from specdec_lib.theory import Machine, PassTable, roofline_seconds
 
 ROWS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
 CONTEXTS = (64, 256, 1024)
@@ -72,38 +71,33 @@ def time_passes(
 def one_repeat(
     models: Sequence[LanguageModel], rows: Sequence[int], contexts: Sequence[int], repeat: int
 ) -> Iterator[dict[str, object]]:
-    """The rows of one repeat of `time_passes`; its number decides what goes first."""
-    for context, model in _rotated(list(product(contexts, models)), repeat):
+    """The rows of one repeat of `time_passes`; its number decides what goes first. The guesses are
+    not how the context goes on: none is known already when it does.
+    """
+    for tokens, model in _rotated(list(product(contexts, models)), repeat):
+        labels = {"model": model.name, "runtime": model.runtime, "context_tokens": tokens}
         counts = [1, *_rotated(list(rows), repeat)]  # the first: the caches are the last pass's
-        timed = zip(counts, _passes(model, context, counts), strict=True)
-        labels = {"runtime": model.runtime, "context_tokens": context, "repeat": repeat}
-        for count, seconds in list(timed)[1:]:
-            yield {"model": model.name, "rows": count} | labels | seconds
+        text = [place % model.vocabulary for place in range(tokens + len(counts) + max(counts))]
+        model.forget()  # an earlier run may have read the same
+        context = Context.of(text[:tokens])
+        model.score(context, TokenTree.rooted(context))
+        for length, count in enumerate(counts, tokens + 1):
+            context = context.extended(text[length - 1 : length])
+            tree = chain_of(context, text[length + 1 : length + count])
+            before, started = model.usage, time.perf_counter()
+            float(model.score(context, tree)[-1, 0])  # waits for a device that runs ahead
+            seconds, spent = time.perf_counter() - started, model.usage - before
+            if (spent.passes, spent.rows) != (1, count):
+                ran = f"{model.name} ran {spent.passes} over {spent.rows} in all"
+                raise ValueError(f"one pass over {count} rows was to be timed, {ran}")
+            if length > tokens + 1:
+                timed = {"rows": count, "seconds": seconds, "network_seconds": spent.seconds}
+                yield labels | {"repeat": repeat} | timed
 
 
 def _rotated(turns: list, by: int) -> list:
     first = by % len(turns)
     return turns[first:] + turns[:first]
-
-
-def _passes(model: LanguageModel, prompt: int, counts: Sequence[int]) -> Iterator[dict[str, float]]:
-    """The seconds of passes over so many rows, each one token further after a prompt of so many.
-    The guesses are not how the context goes on: none is known already when it does.
-    """
-    text = [place % model.vocabulary for place in range(prompt + len(counts) + max(counts))]
-    model.forget()  # an earlier run may have read the same
-    context = Context.of(text[:prompt])
-    model.score(context, TokenTree.rooted(context))
-    for length, rows in enumerate(counts, prompt + 1):
-        context = context.extended(text[length - 1 : length])
-        tree = chain_of(context, text[length + 1 : length + rows])
-        before, started = model.usage, time.perf_counter()
-        float(model.score(context, tree)[-1, 0])  # waits for a device that runs ahead
-        seconds, spent = time.perf_counter() - started, model.usage - before
-        if (spent.passes, spent.rows) != (1, rows):
-            ran = f"{model.name} ran {spent.passes} over {spent.rows} in all"
-            raise ValueError(f"one pass over {rows} rows was to be timed, {ran}")
-        yield {"seconds": seconds, "network_seconds": spent.seconds}
 
 
 def curves(passes: pd.DataFrame) -> pd.DataFrame:
@@ -197,18 +191,16 @@ def with_roofline(
     """The table of `curves` with `roofline_seconds`: weights, keys and values, and activations
     over the bandwidth, or operations over the peak; packed weights have fewer bytes.
     """
-    shapes = {(model.name, model.runtime): _shape(model) for model in models}
+    shapes = {}
+    for model in models:
+        size = float(model.model.dtype.itemsize)
+        if isinstance(model, FastModel):  # its weights are packed
+            width = model.model.config.get_text_config().hidden_size
+            size = model.weights.head[0].nbytes / (model.weights.columns * width)
+        shapes[model.name, model.runtime] = model_shape(model, bytes_per_number=size)
     places = zip(table.model, table.runtime, table.rows, table.context_tokens, strict=True)
     seconds = [
         roofline_seconds(shapes[model, runtime], machine, rows=rows, context=context)
         for model, runtime, rows, context in places
     ]
     return table.assign(roofline_seconds=seconds)
-
-
-def _shape(model: CachedModel | FastModel) -> ModelShape:
-    size = float(model.model.dtype.itemsize)
-    if isinstance(model, FastModel):  # its weights are packed
-        width = model.model.config.get_text_config().hidden_size
-        size = model.weights.head[0].nbytes / (model.weights.columns * width)
-    return model_shape(model, bytes_per_number=size)

@@ -6,9 +6,8 @@ finished is kept by prompt, so that a run goes on where it was.
 """
 
 import platform
-import time
 from argparse import Namespace
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -67,7 +66,7 @@ def benchmark(
     if keep is not None:
         models = {runtime: one.models for runtime, one in ladders.items()}
         same = asdict(replace(plan, prompts=(), others=0))
-        keep = keep / fingerprint(machine_name(str(ladder.target.model.device)), same, models)
+        keep = keep / fingerprint(machine_name(), same, models)
         say(f"what is finished is kept in {keep}, and a run that was stopped goes on there")
     chosen, few = "", prompts_in_turn("development", 1)
     for sampler, count in zip(SAMPLERS, plan.prompts, strict=True):
@@ -93,18 +92,22 @@ def benchmark(
 def main(arguments: list[str] | None = None) -> None:
     """Parse the command line, measure, write the tables and print the main one."""
     given = _parsed(arguments)
-    started = time.perf_counter()
     if given.threads:
         torch.set_num_threads(given.threads)
-    runtimes = _runtimes(given)
-    ladders = {name: load_ladder(device=given.device, runtime=name) for name in runtimes}
+    runtimes = ("int8",) if given.edition == "int8" else ("reference", "fast")
+    ladders = {name: load_ladder(device="cpu", runtime=name) for name in runtimes}
     ladders[runtimes[-1]] = with_int8_drafts(ladders[runtimes[-1]])
-    name = machine_name(str(ladders[runtimes[0]].target.model.device))
+    name = machine_name()
     places = race_files(given.out, name)
     for place in (*places, *(page for page, _ in MARKS[given.edition].values())):
         check_output(place)
     keep = None if given.smoke else cache_folder() / "race"
-    found = list(benchmark(ladders, _plan(given), lambda line: print(line, flush=True), keep))
+    named = {"most": given.settings, "tokens": given.max_new_tokens}
+    named |= {"prompts": given.limit, "others": given.others}
+    named |= {"seed": given.seed, "hugging": given.edition == "exact"}
+    asked = {name: one for name, one in named.items() if one is not None}
+    plan = replace(SMOKE if given.smoke else BenchPlan(), **asked)
+    found = list(benchmark(ladders, plan, lambda line: print(line, flush=True), keep))
     timings = [timing for own, *_ in found for timing in own]
     chosen = {(own[0].temperature, own[0].top_k): lineup.chosen for own, lineup, _ in found}
     versions = f"python {platform.python_version()}, torch {torch.__version__}"
@@ -121,24 +124,7 @@ def main(arguments: list[str] | None = None) -> None:
         if given.out == MEASURED:
             for mark, page, raced in shown_races(given.edition):
                 replace_marked(mark, speeds(raced), page)
-    kept = "nothing was kept" if given.smoke else f"written to {given.out}"
-    print(f"{time.perf_counter() - started:.0f} s in all; {kept}")
-
-
-def _runtimes(given: Namespace) -> Sequence[str]:
-    """Our runtimes of an edition on a device, the reference first; the last is tuned on."""
-    if given.edition == "int8":
-        return ("int8",)
-    on_cpu = given.device == "cpu" or (given.device == "auto" and not torch.cuda.is_available())
-    return ("reference", "fast") if on_cpu else ("reference",)
-
-
-def _plan(given: Namespace) -> BenchPlan:
-    named = {"most": given.settings, "tokens": given.max_new_tokens}
-    named |= {"prompts": given.limit, "others": given.others}
-    asked = {name: one for name, one in named.items() if one is not None}
-    plan = SMOKE if given.smoke else BenchPlan()
-    return replace(plan, seed=given.seed, hugging=given.edition == "exact", **asked)
+    print("nothing was kept" if given.smoke else f"written to {given.out}")
 
 
 def _parsed(arguments: list[str] | None) -> Namespace:
@@ -148,7 +134,6 @@ def _parsed(arguments: list[str] | None) -> Namespace:
     add("--threads", type=int, help="of torch; by default torch's own choice")
     told = "of the models: exact beside Hugging Face, or int8, which is another model"
     add("--edition", choices=MARKS, default="exact", help=f"{told} (default: exact)")
-    add("--device", default="auto", help='"auto", "cpu", "cuda", …')
     limits = "held-out prompts of each domain: greedy, T = 1 with top-k 50, T = 1 (the best only)"
     add("--limit", type=int, nargs=3, metavar=("GREEDY", "TOP_K", "FREE"), help=limits)
     add("--others", type=int, help="of these prompts, those that the slower baselines run too")

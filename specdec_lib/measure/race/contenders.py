@@ -1,9 +1,7 @@
-"""What races: methods that continue a prompt and return its tokens and seconds. They are our loop
-with any draft, and what a user would pick instead: `generate` of Hugging Face, its assisted
-generation with the same draft, its prompt lookup; and llama.cpp on the file that the target is
-from.
-
-Reading the prompt is left out of every time.
+"""What races: methods that continue a prompt and return its tokens and seconds, without those of
+reading it. They are our loop with any draft, and what a user would pick instead: `generate` of
+Hugging Face, its assisted generation with the same draft, its prompt lookup; and llama.cpp on the
+file that the target is from.
 """
 
 import copy
@@ -81,18 +79,15 @@ class Contender:
     draft: Draft | None = field(default=None, compare=False)
 
 
-def ours(
+def our_contenders(
     target: LanguageModel,
-    draft: Draft,
+    drafts: Mapping[str, tuple[str, Draft]],
     sampler: Sampler,
-    *,
-    method: str,
-    setting: str,
     runtime: str = "",
-) -> Contender:
-    """Our loop with this draft as a contender."""
+) -> list[Contender]:
+    """Our loop with each draft: by setting, its method and itself."""
 
-    def run(prompt: tuple[int, ...], count: int, seed: int) -> Continuation:
+    def run(draft: Draft, prompt: tuple[int, ...], count: int, seed: int) -> Continuation:
         chance = Chance(seed, sampler)
         done, seconds = time_rounds(target, draft, prompt, chance, max_new_tokens=count)
         tokens = tuple(token for one in done for token in one.emitted)
@@ -100,7 +95,10 @@ def ours(
         accepted, tried = sum(one.accepted for one in done), sum(one.tried for one in done)
         return Continuation(tokens, len(tokens), seconds, len(done), accepted, tried, passes)
 
-    return Contender(method, runtime, setting, sampler, run, draft=draft)
+    return [
+        Contender(method, runtime, setting, sampler, partial(run, draft), draft=draft)
+        for setting, (method, draft) in drafts.items()
+    ]
 
 
 def time_rounds(
@@ -127,9 +125,8 @@ def time_rounds(
 
 
 class Portions:
-    """A streamer for Hugging Face's `generate` that notes when each portion of tokens came.
-
-    The first portion is the prompt, the second ends the reading of it.
+    """A streamer that notes when each portion of tokens came: `generate` of Hugging Face puts them,
+    and ends. The first portion is the prompt, the second ends the reading of it.
     """
 
     def __init__(self) -> None:
@@ -137,12 +134,10 @@ class Portions:
         self.sizes: list[int] = []
 
     def put(self, tokens: torch.Tensor) -> None:
-        """Note a portion; `generate` calls this."""
         self.end()
         self.sizes.append(tokens.numel())
 
     def end(self) -> None:
-        """Note the time, at last that of the end; `generate` calls this."""
         self.times.append(time.perf_counter())
 
     def continuation(self, tokens: tuple[int, ...]) -> Continuation:

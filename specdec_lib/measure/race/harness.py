@@ -13,9 +13,9 @@ import psutil
 
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.decode import decode
-from specdec_lib.core.protocols import Draft, LanguageModel
+from specdec_lib.core.protocols import LanguageModel
 from specdec_lib.drafts.combined import NoDraft
-from specdec_lib.measure.race.contenders import Contender, Continuation, ours
+from specdec_lib.measure.race.contenders import Contender, Continuation
 from specdec_lib.measure.sweep.kept import Kept, Row
 from specdec_lib.measure.sweep.repetition import LOOPING, repetition
 from specdec_lib.measure.ties import ROUNDING, TWO_PROGRAMS, near_tie
@@ -139,24 +139,6 @@ def race_prompts(
     for prompt in prompts:
         rows = Kept(folder).rows(prompt, partial(run, prompt), len(contenders))
         yield [Timing(**row) for row in rows]
-
-
-def race_drafts(
-    ladder: Ladder,
-    drafts: Mapping[str, tuple[str, Draft]],
-    sampler: Sampler,
-    prompts: Iterable[Prompt],
-    *,
-    tokens: int,
-    seed: int = 0,
-    folder: Path | None = None,
-) -> Iterator[list[Timing]]:
-    """`race_prompts` of our loop with each draft: by setting, its method and itself."""
-    contenders = [
-        ours(ladder.target, draft, sampler, method=method, setting=name)
-        for name, (method, draft) in drafts.items()
-    ]
-    return race_prompts(contenders, ladder, prompts, tokens=tokens, seed=seed, folder=folder)
 
 
 def _timing(

@@ -2,9 +2,8 @@
 the clock, into data/measured/learning.csv: a row per held-out prompt, sampler and draft. Run it
 where nothing else runs.
 
-Each draft begins every domain with an empty memory, gets warm on the first tokens of a development
-prompt, and reads the held-out prompts in one order: it knows the answers before, and no other. So
-an interrupted run goes on with the domain that it was at, from its first prompt.
+Each draft begins every domain with an empty memory and reads its held-out prompts in one order, so
+an interrupted run goes on with the first prompt of the domain that it was at.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,9 +27,9 @@ from specdec_lib.drafts.recycling import TokenRecycling
 from specdec_lib.drafts.trees.growing import TreeDraft
 from specdec_lib.measure.intervals import bootstrap, named_interval
 from specdec_lib.measure.latency import machine_name
-from specdec_lib.measure.race.contenders import AUTOREGRESSIVE
+from specdec_lib.measure.race.contenders import AUTOREGRESSIVE, our_contenders
 from specdec_lib.measure.race.families import with_int8_drafts
-from specdec_lib.measure.race.harness import race_drafts
+from specdec_lib.measure.race.harness import race_prompts
 from specdec_lib.measure.race.table import ALL
 from specdec_lib.measure.sweep.identity import fingerprint
 from specdec_lib.measure.sweep.kept import Kept, Row
@@ -75,7 +74,8 @@ def time_learning(ladder: Ladder, sampler: Sampler, prompts: Sequence[Prompt]) -
     """The timings of `learning_drafts` on the prompts of a domain, in their order, as rows."""
     drafts = {name: (name, one) for name, one in learning_drafts(ladder, sampler).items()}
     bar = tqdm(prompts, prompts[0].domain, mininterval=1)
-    raced = race_drafts(ladder, drafts, sampler, bar, tokens=TOKENS)
+    racing = our_contenders(ladder.target, drafts, sampler)
+    raced = race_prompts(racing, ladder, bar, tokens=TOKENS)
     return [asdict(one) for timings in raced for one in timings]
 
 

@@ -6,14 +6,12 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import product
 
 import torch
 from transformers import PreTrainedModel
 
 from specdec_lib.core.chance import Sampler
 from specdec_lib.core.protocols import LanguageModel
-from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.measure.race.contenders import (
     ASSIST,
     AUTOREGRESSIVE,
@@ -24,7 +22,7 @@ from specdec_lib.measure.race.contenders import (
     Contender,
     hugging_contenders,
     llama_cpp,
-    ours,
+    our_contenders,
 )
 from specdec_lib.measure.race.families import OURS, drafts
 from specdec_lib.measure.race.harness import WARM_UP, TargetText, race, target_texts
@@ -34,8 +32,6 @@ from specdec_lib.workload import DOMAINS, Ladder, Prompt, load_prompts
 BUILT_ON = 3  # of the best trees
 FINALISTS = ("staged", "cascade", "copies first")
 KEPT = 1 / 3  # of the settings, from stage to stage; two at the least
-CALIBRATION = 12  # tokens that settle which precision Hugging Face is faster in
-REPEATS = 2
 Say = Callable[[str], None]
 
 
@@ -62,7 +58,6 @@ class BenchPlan:
 
     @property
     def limits(self) -> dict[str, int]:
-        """Of every text: tokens and seed."""
         return {"tokens": self.tokens, "seed": self.seed}
 
 
@@ -102,12 +97,13 @@ def tune_lineup(
     *_, ladder = ladders.values()
     prompts, lineup = prompts_in_turn("development", plan.development), Lineup()
     texts = list(target_texts(ladder, prompts, sampler, **plan.limits))
-    tune = partial(tune_contenders, texts=texts, target=ladder.target, seed=plan.seed)
+    options = {"target": ladder.target, "stages": plan.stages, "seed": plan.seed}
+    tune = partial(tune_contenders, texts=texts, **options)
     found: dict[str, Contender] = {}
 
     def settle(method: str) -> list[str]:
         grid = method_contenders(ladders, sampler, method, lineup)
-        left = tune(tried := spread([*grid.values()], plan.most), stages=plan.stages)
+        left = tune(tried := spread([*grid.values()], plan.most))
         found[method], milliseconds = left[0]
         note = f"{milliseconds:.2f} ms per token, the best of {len(tried)} on development prompts"
         lineup.best[method] = (found[method].setting, note)
@@ -119,7 +115,7 @@ def tune_lineup(
         if method == "tree":
             lineup = replace(lineup, built_on=left[:BUILT_ON])
     if plan.hugging and methods is OURS:
-        precision, note = calibrate(next(iter(ladders.values())).target.model, sampler, texts[0])
+        precision, note = calibrate(next(iter(ladders.values())).target.model, sampler, tune)
         lineup = replace(lineup, precision=precision)
         lineup.best[GENERATE] = (TOKEN_BY_TOKEN, note)
         for method in (ASSIST, LOOKUP):
@@ -169,18 +165,15 @@ def tune_contenders(
     return [(one, per_token(one)) for one in left]
 
 
-def calibrate(target: PreTrainedModel, sampler: Sampler, text: TargetText) -> tuple[str, str]:
+def calibrate(
+    target: PreTrainedModel, sampler: Sampler, tune: Callable[[list[Contender]], list]
+) -> tuple[str, str]:
     """The precision in which `generate` is faster; and what the other took, in words."""
-    seconds, count = {"float32": math.inf, "bfloat16": math.inf}, min(CALIBRATION, len(text.tokens))
-    for repeat, name in product(range(1 + REPEATS), seconds):
-        model = in_precision(target, name)
-        [generate] = hugging_contenders(GENERATE, model, model, sampler)
-        made = generate.run(text.prompt, count, repeat)
-        if repeat:  # the first is not counted
-            seconds[name] = min(seconds[name], made.seconds / max(1, made.timed_tokens))
-    faster, slower = sorted(seconds, key=seconds.__getitem__)
-    ratio = seconds[slower] / seconds[faster]
-    return faster, f"{slower} took {ratio:.1f} times as long on {count} tokens"
+    networks = (in_precision(target, name) for name in ("float32", "bfloat16"))
+    both = [hugging_contenders(GENERATE, one, one, sampler)[0] for one in networks]
+    (fast, least), (slow, most) = tune(both)
+    faster, slower = (one.runtime.split()[-1] for one in (fast, slow))
+    return faster, f"{slower} took {most / least:.1f} times as long"
 
 
 @functools.cache
@@ -197,12 +190,11 @@ def contenders(
     every other runtime, Hugging Face's ways where it races, llama.cpp where it runs the same
     edition.
     """
-    plain = {"method": AUTOREGRESSIVE, "setting": TOKEN_BY_TOKEN}
-    *others, alone = (
-        ours(ladder.target, NoDraft(), sampler, runtime=runtime, **plain)
+    *others, plain = (
+        method_contenders({runtime: ladder}, sampler, AUTOREGRESSIVE, lineup)[TOKEN_BY_TOKEN]
         for runtime, ladder in ladders.items()
     )
-    main = [alone]
+    main = [plain]
     for method, (setting, note) in lineup.best.items():
         one = method_contenders(ladders, sampler, method, lineup)[setting]
         noted = replace(one, setting=f"{setting} [{note}]")
@@ -221,9 +213,10 @@ def method_contenders(
     if method in HF:
         first = next(iter(ladders.values()))
         models = (in_precision(one.model, lineup.precision) for one in (first.target, first.draft))
-        return {one.setting: one for one in hugging_contenders(method, *models, sampler)}
-    runtime, ladder = list(ladders.items())[-1]
-    return {
-        name: ours(ladder.target, one, sampler, method=method, setting=name, runtime=runtime)
-        for name, one in drafts(ladder, sampler, method, lineup.built_on).items()
-    }
+        found = hugging_contenders(method, *models, sampler)
+    else:
+        runtime, ladder = list(ladders.items())[-1]
+        grid = drafts(ladder, sampler, method, lineup.built_on)
+        named = {setting: (method, draft) for setting, draft in grid.items()}
+        found = our_contenders(ladder.target, named, sampler, runtime)
+    return {one.setting: one for one in found}

@@ -27,7 +27,7 @@ from specdec_lib.measure.compare.verdict import HARDLY
 from specdec_lib.measure.intervals import with_interval
 from specdec_lib.measure.latency.passes import machine_name
 from specdec_lib.measure.planning import Tried, forecasts, plan_settings, timed_passes
-from specdec_lib.measure.race.contenders import AUTOREGRESSIVE, TOKEN_BY_TOKEN, ours
+from specdec_lib.measure.race.contenders import AUTOREGRESSIVE, TOKEN_BY_TOKEN, our_contenders
 from specdec_lib.measure.race.families import with_int8_drafts
 from specdec_lib.measure.race.harness import race_prompts
 from specdec_lib.measure.race.learning import without_network
@@ -138,10 +138,8 @@ def _race(
     keep: Path | None,
 ) -> pd.DataFrame:
     """The rows of `ratio_table` over plain decoding of these drafts on held-out prompts."""
-    racing = [
-        ours(ladder.target, draft, sampler, method=method, setting=setting)
-        for (method, setting), draft in raced.items()
-    ]
+    drafts = {setting: (method, draft) for (method, setting), draft in raced.items()}
+    racing = our_contenders(ladder.target, drafts, sampler)
     bar = tqdm(prompts, "held-out prompts", mininterval=1)
     timings = race_prompts(racing, ladder, bar, **limits, folder=keep)
     return over_plain(ratio_table([one for found in timings for one in found], {}))
