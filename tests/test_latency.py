@@ -2,14 +2,11 @@
 
 import math
 import time
-from dataclasses import dataclass, field
 
 import pandas as pd
 import pytest
-import torch
-from fakes import Clock
+from fakes import Clock, Linear
 
-from specdec_lib.core.protocols import Usage
 from specdec_lib.measure.latency import passes
 from specdec_lib.measure.latency.passes import (
     curves,
@@ -27,55 +24,15 @@ from specdec_lib.theory import Machine
 ROWS, CONTEXTS = (1, 2, 5), (4, 10)
 
 
-@dataclass
-class Linear:
-    """A model that remembers paths, and takes fixed + per row + per cached token, times the next of
-    its factors for each timed pass; a fifth of it around the pass.
-    """
+LINE = {"fixed": 1.0, "row": 0.5, "context": 0.25}
 
-    name: str
-    clock: Clock
-    fixed: float = 1.0
-    row: float = 0.5
-    context: float = 0.25
-    factors: tuple[float, ...] = (1.0,)
-    runtime: str = "made up"
-    vocabulary: int = 50
-    max_positions: int = 60
-    forgets: bool = False
-    usage: Usage = field(default_factory=Usage)
-    known: set = field(default_factory=set)
-    asked: list = field(default_factory=list)
-    turns: list[str] = field(default_factory=list)
 
-    def forget(self):
-        self.known.clear()
+class Forgetful(Linear):
+    """Knows nothing of what it read."""
 
     def score(self, context, tree):
-        paths = {context.tokens[: place + 1] for place in range(len(context))}
-        paths |= {context.tokens + tree.path_tokens(node) for node in range(len(tree))}
-        new = len(paths if self.forgets else paths - self.known)
-        self.known |= paths
-        self.asked.append((len(context) - 1, new))
-        self.turns.append(self.name)
-        # a repeat reads the context, makes a pass that is not timed, and one that is
-        factor = self.factors[(len(self.asked) // 3 - 2) % len(self.factors)]
-        seconds = self.fixed + self.row * len(tree) + self.context * (len(context) - 1)
-        self.usage += Usage(1, new, 0.8 * factor * seconds)
-        self.clock.now += factor * seconds
-        return torch.zeros(len(tree), self.vocabulary)
-
-
-def constant(clock: Clock, *factors: tuple[float, ...]) -> list[Linear]:
-    """Models a, b, … whose timed passes take these seconds in turn; their turns are noted."""
-    models, turns = zip("abc", factors, strict=False), []
-    flat = {"row": 0.0, "context": 0.0, "turns": turns}
-    return [Linear(name, clock, factors=its, **flat) for name, its in models]
-
-
-def priced(models, *, tokens=9, **settings):
-    table = time_passes(models, contexts=(tokens,), progress=False, **settings)
-    return prices(table).set_index("model")
+        self.forget()
+        return super().score(context, tree)
 
 
 def found(*models: Linear, **changes) -> pd.DataFrame:
@@ -83,26 +40,19 @@ def found(*models: Linear, **changes) -> pd.DataFrame:
     return curves(time_passes(models, ROWS, CONTEXTS, **settings))
 
 
-def test_a_price_is_the_median_pass_over_the_targets(clock):
-    table = priced(
-        constant(clock, (4.0, 8.0, 100.0, 6.0, 2.0), (3.0, 1.0, 2.0, 90.0, 2.0)), repeats=5
-    )
-    assert list(table.index) == ["a", "b"]
+def test_a_price_is_the_median_pass_over_the_targets_and_models_take_turns(clock):
+    turns, seconds = [], {"a": (4.0, 8.0, 100.0, 6.0, 2.0), "b": (3.0, 1.0, 2.0, 90.0, 2.0)}
+    models = [Linear(name, clock, factors=its, turns=turns) for name, its in seconds.items()]
+    table = prices(time_passes(models, contexts=(9,), repeats=5, progress=False))
+    assert list(table.model) == ["a", "b"]
     columns = ["seconds", "low_seconds", "high_seconds", "price", "repeats"]
     assert table[columns].values.ravel() == pytest.approx([6, 4, 8, 1, 5, 2, 2, 3, 1 / 3, 5])
-
-
-def test_models_take_turns_and_each_goes_first(clock):
-    models = constant(clock, (1.0,), (1.0,), (1.0,))
-    priced(models, repeats=3)
-    turns = "".join(models[0].turns)  # three passes of each model in a repeat
-    repeats = [turns[start : start + 9 : 3] for start in range(0, len(turns), 9)]
-    assert repeats == ["cab", "abc", "bca", "cab"]
+    assert "".join(turns[::3]) == "baab" * 3  # three passes of each model in a repeat
 
 
 def test_a_model_that_computes_more_than_its_rows_is_refused():
     with pytest.raises(ValueError, match="one pass over 1 rows was to be timed, a ran 1 over 10"):
-        priced([Linear("a", Clock(), forgets=True)], repeats=3)
+        time_passes([Forgetful("a", Clock())], contexts=(9,), progress=False)
 
 
 @pytest.mark.parametrize(
@@ -114,7 +64,7 @@ def test_what_cannot_be_timed_is_named(wrong, said):
 
 
 def test_a_curve_has_a_place_per_rows_and_context_and_its_medians(clock):
-    models = Linear("b", clock), Linear("a", clock, fixed=3.0)
+    models = Linear("b", clock, **LINE), Linear("a", clock, **LINE | {"fixed": 3.0})
     table = found(*models)
     places = [(m, r, c) for m in "ba" for r in ROWS for c in CONTEXTS]
     assert list(zip(table.model, table.rows, table.context_tokens, strict=True)) == places
