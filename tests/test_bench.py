@@ -89,17 +89,14 @@ def test_a_ratio_is_total_time_per_token_against_total_time_per_token() -> None:
     assert (row.ms_per_token, row.ratio) == pytest.approx((1100, 2))
 
 
-def test_the_baseline_is_the_fastest_autoregressive_contender_of_any_runtime() -> None:
+def test_the_baseline_is_the_fastest_autoregressive_contender_on_the_prompts_that_both_ran():
+    """The fastest of any runtime; other programs may run fewer prompts."""
     fast = [timing("autoregressive", "a/1", 2.0), timing("autoregressive", "b/1", 30.0, 30)]
-    found = table([*TIMINGS, *(replace(other, runtime="fast") for other in fast)])
+    found = table([*TIMINGS[:-1], *(replace(other, runtime="fast") for other in fast)])
     assert one(found, "staged").ratio == pytest.approx(32 / 22)
     assert one(found, "staged").baseline_runtime == "fast"
     assert one(found, "autoregressive").ratio == pytest.approx(32 / 44)
-
-
-def test_a_ratio_stands_on_the_prompts_that_both_ran() -> None:
-    fewer = [found for found in TIMINGS if (found.method, found.prompt) != ("hf_generate", "b/1")]
-    rows = table(fewer).query("domain == 'all' and method == 'staged'").set_index("baseline")
+    rows = found.query("domain == 'all' and method == 'staged'").set_index("baseline")
     assert rows.prompts.to_dict() == {"autoregressive": 2, "hf_generate": 1}
     assert rows.ratio.hf_generate == pytest.approx((8 / 9) / (1 / 10))
 

@@ -12,12 +12,10 @@ from specdec_lib.core.context import Context
 from specdec_lib.core.decode import decode
 from specdec_lib.core.tree import TokenTree
 from specdec_lib.core.verify import look_up, reject
-from specdec_lib.drafts.cascade import Relay, from_matrix
 from specdec_lib.drafts.combined import MergedDraft, NoDraft
-from specdec_lib.drafts.max_gram import MaxGram
 from specdec_lib.drafts.staged import StagedTree
-from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
-from specdec_lib.measure.latency import ledger
+from specdec_lib.drafts.trees.growing import TreeDraft
+from specdec_lib.measure.latency import grid, ledger
 from specdec_lib.measure.latency.ledger import (
     DECISIONS,
     PARTS,
@@ -26,44 +24,32 @@ from specdec_lib.measure.latency.ledger import (
     shares,
     watched,
 )
+from specdec_lib.measure.latency.speeds import FEW
 
 PROMPT = (1, 0, 2)
 
 
 @dataclass(frozen=True)
 class SlowDraft:
-    """Proposes one token of its model, and takes a while itself, before and after."""
-
-    model: Linear
-    clock: Clock
-    seconds: float
-
-    def propose(self, context: Context, chance: Chance) -> TokenTree:
-        self.clock.now += self.seconds / 2
-        tree = TokenTree.rooted(context)
-        logits = self.model.score(context, tree)
-        self.clock.now += self.seconds / 2
-        chosen = chance.choose(logits[0], len(context))
-        return tree.grown([chosen], [0], source="draft", scores=[1.0])
-
-
-@dataclass(frozen=True)
-class SlowGuess:
-    """Guesses without a model, and takes a while."""
+    """Takes a while, and then guesses one token, of its model if it has one."""
 
     clock: Clock
     seconds: float
+    model: Linear | None = None
 
     def propose(self, context: Context, chance: Chance) -> TokenTree:
         self.clock.now += self.seconds
-        return TokenTree.rooted(context).grown([1], [0], source="guess", scores=[1.0])
+        tree, token = TokenTree.rooted(context), 1
+        if self.model is not None:
+            token = chance.choose(self.model.score(context, tree)[0], len(context))
+        return tree.grown([token], [0], source="slow", scores=[1.0])
 
 
 @pytest.fixture
 def booked(clock, monkeypatch):
     """A ledger in which every part takes a different time per round."""
     target, small = Linear("target", clock, 10.0), Linear("small", clock, 2.5)
-    draft = MergedDraft((SlowDraft(small, clock, 1.0), SlowGuess(clock, 0.125)))
+    draft = MergedDraft((SlowDraft(clock, 1.0, small), SlowDraft(clock, 0.125)))
     drafts, chances = {"both": draft, "plain": NoDraft()}, [Chance(1), Chance(2)]
 
     @wraps(look_up)
@@ -92,28 +78,15 @@ def test_every_second_lies_where_it_was_spent_and_watching_costs_nothing_by_this
     assert lost[lost.draft == "both"].accounted.max() < 0.95
 
 
-def drafts(ladder):
-    scout = MergedDraft((MaxGram(None, 4), MaxGram(ladder.katz.bigrams(), 3)))
-    drafters = ladder.middle, ladder.draft, MaxGram(None, 4)
-    return {
-        "chain": ChainDraft(ladder.draft, 3),
-        "staged": StagedTree(TreeDraft(ladder.draft, budget=6, depth=3), scout),
-        "cascade": from_matrix(drafters, ((1, 1, 2), (0, 1, 2), (0, 0, 2))),
-        "drawn": TreeDraft(ladder.draft, widths=(2, 1), siblings="distinct"),
-        "relay": Relay((ChainDraft(ladder.draft, 2), MaxGram(None, 4)), (2, 4)),
-    }
-
-
-WATCHED = [
-    (name, look_up, heat) for name in ("chain", "staged", "cascade", "relay") for heat in (0, 1)
-]
-
-
-@pytest.mark.parametrize("name,rule,temperature", [*WATCHED, ("drawn", reject, 1)])
-def test_watching_changes_nothing(ladder, prompts, name, rule, temperature):
+@pytest.mark.parametrize("temperature", [0, 1])
+@pytest.mark.parametrize("name", [*FEW, "drawn"])
+def test_watching_changes_nothing(ladder, prompts, name, temperature):
     """Neither choices nor, under `reject`, coins and draws."""
-    chance, prompt = Chance(3, Sampler(temperature)), ladder.encode(prompts[0])
-    asked, watch = (ladder.target, drafts(ladder)[name], prompt, chance), Stopwatch()
+    sampler, watch = Sampler(temperature), Stopwatch()
+    drawn = TreeDraft(ladder.draft, widths=(2, 1), siblings="distinct")
+    draft = drawn if name == "drawn" else grid(ladder, sampler)[name][1]
+    rule = reject if name == "drawn" else look_up
+    asked = (ladder.target, draft, ladder.encode(prompts[0]), Chance(3, sampler))
     plain = decode(*asked, max_new_tokens=12, rule=rule)
     with watched(*asked[:2], watch):
         seen = decode(*asked, max_new_tokens=12, rule=rule)
@@ -125,7 +98,7 @@ def test_watching_changes_nothing(ladder, prompts, name, rule, temperature):
     ]
     assert counts[0] == counts[1]
     parts = {part for part, _ in watch.lap()}
-    assert parts == set(PARTS) - ({"n-gram"} if name in ("chain", "drawn") else set())
+    assert parts == set(PARTS) - (set() if "cascade" in name else {"n-gram"})
 
 
 def test_every_public_decision_of_chance_is_timed_and_only_meanwhile():
@@ -140,7 +113,7 @@ def test_every_public_decision_of_chance_is_timed_and_only_meanwhile():
 
 def test_models_that_count_nothing_are_all_passes():
     staged = StagedTree(
-        TreeDraft(table_model(5, 1, name="small"), widths=(2, 1)), SlowGuess(Clock(), 1.0)
+        TreeDraft(table_model(5, 1, name="small"), widths=(2, 1)), SlowDraft(Clock(), 1.0)
     )
     asked = (table_model(5, 0), {"staged": staged}, [PROMPT], [Chance(0)])
     table = round_parts(*asked, max_new_tokens=3, progress=False)

@@ -5,24 +5,24 @@ import math
 import numpy as np
 import pytest
 import torch
-from bugs import believing
 from fakes import fixed_model, table_model
-from tiny import target_network
+from tiny import target_network, tiny_ladder
 
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.context import Context
 from specdec_lib.core.decode import decode
 from specdec_lib.core.tree import ROOT, TokenTree
 from specdec_lib.drafts.combined import NoDraft
-from specdec_lib.drafts.ngram import NgramDraft
 from specdec_lib.drafts.trees.growing import TreeDraft
-from specdec_lib.measure import ties
+from specdec_lib.measure import show_ties, ties
+from specdec_lib.measure.compare import command as comparing
 from specdec_lib.measure.ties import BUG, EARLY, ROUNDING, logit_movements, near_tie, rounding_gaps
 from specdec_lib.models.cached.model import CachedModel
 from specdec_lib.models.loading import DTYPES, fast_model
 from specdec_lib.models.students import build_student
 
 DTYPES_SEEN = pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+FEW = ["--device", "cpu", "--dtype", "float32", "--limit", "1", "--max-new-tokens", "6"]
 SHORT = "def f(x):"  # so that one token more is seen
 
 
@@ -62,18 +62,6 @@ def test_the_two_best_of_a_near_tie_are_rounding_and_a_worse_token_is_a_bug(half
     wrong = near_tie(half, prompt, (*text[:place], best), (*text[:place], worse))
     assert wrong.verdict == BUG and wrong.margin > 2 * wrong.noise
     assert wrong.report(ladder.text).startswith(f"bug: the texts part at generated token {place}, ")
-
-
-def test_a_rule_that_believes_its_draft_is_a_bug_in_any_precision(ladder, prompts):
-    """Negative control: the speculative text is wrong, not rounded."""
-    prompt, draft = ladder.encode(prompts[1]), NgramDraft(ladder.katz, budget=6)
-    for dtype in ("float32", "bfloat16"):
-        model = small(dtype)
-        plain, wrong = (
-            decode(model, one, prompt, Chance(0), max_new_tokens=16, **rule).tokens
-            for one, rule in ((NoDraft(), {}), (draft, {"rule": believing}))
-        )
-        assert near_tie(model, prompt, plain, wrong).verdict == BUG
 
 
 @pytest.mark.parametrize("crooked, verdict", [(0.19, ROUNDING), (0.21, BUG)])
@@ -226,3 +214,26 @@ def test_what_is_not_finite_is_no_movement_only_where_both_rows_hold_it(spoilt, 
     assert logit_movements(model, context)[where] == math.inf
     best, second = row.topk(2).indices.tolist()
     assert near_tie(model, context.tokens, (best,), (second,), floor=9.0).verdict == BUG
+
+
+def test_the_command_prints_every_difference_and_fails_on_a_bug(capsys, monkeypatch):
+    monkeypatch.setattr(comparing, "load_ladder", lambda *_, dtype, **__: tiny_ladder(dtype))
+    show_ties.main(FEW)
+    out = capsys.readouterr().out
+    assert out.endswith("2 equal, 0 rounding, 0 bug, 0 one stops early\n")
+    right = show_ties.greedy_texts
+
+    def wrong(ladder, prompt, tokens):
+        texts = right(ladder, prompt, tokens)
+        *begun, last = texts["plain"]
+        other = (*begun, (last + 1) % ladder.target.vocabulary)
+        return texts | {"speculative": tuple(begun), "generate": other}
+
+    monkeypatch.setattr(show_ties, "greedy_texts", wrong)
+    with pytest.raises(SystemExit, match="1"):
+        show_ties.main(FEW)
+    out = capsys.readouterr().out
+    assert "plain against generate: bug: the texts part at generated token 5" in out
+    assert out.endswith("0 equal, 0 rounding, 1 bug, 1 one stops early\n")
+    with pytest.raises(ValueError, match="got 4000"):
+        show_ties.main([*FEW, "--max-new-tokens", "4000"])
