@@ -124,9 +124,7 @@ def test_a_kept_run_writes_tables_and_they_make_a_figure(monkeypatch, tmp_path, 
     main = pd.read_csv(place)
     assert set(main.domain) == {"all", DOMAINS[0]} and main.divergences.eq(0).all()
     assert set(main.baseline) == {"autoregressive", *HF}
-    told = main[main.method == "hf_generate"]  # in the precision that is faster
-    slower = told.runtime.map({"Hugging Face float32": "bfloat16"}).fillna("float32")
-    assert all(f"[{one} took" in note for one, note in zip(slower, told.setting, strict=True))
+    assert main.setting[main.method == "hf_generate"].str.contains(" took ").all()
     assert len(pd.read_csv(per_prompt)) == (len(OURS) + 1) * 2 + 1 + len(HF)
     assert isinstance(figures.versus(main), go.Figure)
     parts = pd.read_csv(ledger).groupby("method")

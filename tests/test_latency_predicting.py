@@ -74,34 +74,21 @@ def test_an_overhead_is_found_again_and_then_predictions_are_exact():
     assert fit_overheads(alone) == {PLAIN: Overhead(0.5, 0.0, 0.0)}
 
 
-ROWS_OF_TWO = pd.DataFrame(
-    {
-        "setting": [PLAIN, PLAIN, "chain", "chain"],
-        "method": [PLAIN, PLAIN, "chain", "chain"],
-        "prompt": ["a", "b", "a", "b"],
-        "tokens": 10,
-        "rounds": [10, 10, 4, 6],
-        "seconds": [10.0, 10.0, 4.0, 6.0],
-    }
-)
+ROUNDS = [(PLAIN, "a", 10), (PLAIN, "b", 10), ("chain", "a", 4), ("chain", "b", 6)]
+ROWS = pd.DataFrame(ROUNDS, columns=["setting", "prompt", "rounds"])
+ROWS = ROWS.assign(method=ROWS.setting, tokens=10, seconds=1.0 * ROWS["rounds"])
 
 
-def test_a_speed_up_is_paired_by_prompt():
-    table = measured_speed_ups(ROWS_OF_TWO).set_index("draft")
+def test_a_speed_up_is_paired_by_prompt_and_stands_beside_its_prediction():
+    table = measured_speed_ups(ROWS).set_index("draft")
     assert table.measured.to_dict() == {PLAIN: 1.0, "chain": 2.0} and table.speed_up["chain"] == 2.0
     assert table.tokens_per_round["chain"] == 2.0 and table.speed_up_low.isna().all()
-    ten = [ROWS_OF_TWO.assign(prompt=ROWS_OF_TWO.prompt + str(copy)) for copy in range(5)]
+    ten = [ROWS.assign(prompt=ROWS.prompt + str(copy)) for copy in range(5)]
     table = measured_speed_ups(pd.concat(ten)).set_index("draft")
     assert table.speed_up_low[PLAIN] == table.speed_up_high[PLAIN] == 1.0
     assert table.speed_up_low["chain"] < 2 < table.speed_up_high["chain"]
-
-
-def test_predictions_stand_beside_measurements():
-    names = [PLAIN, "chain"]
-    foresight = pd.DataFrame({"draft": names, "kind": names, "predicted": [1.1, 1.9]})
-    columns = ("tokens_per_round", "host_share", "round_overhead", "pass_overhead")
-    foresight = foresight.assign(**dict.fromkeys(columns, 0.1))
-    table = beside_predictions(foresight, ROWS_OF_TWO)
+    foresight = pd.DataFrame({"draft": [PLAIN, "chain"], "predicted": [1.1, 1.9]})
+    table = beside_predictions(foresight.assign(tokens_per_round=0.1), ROWS)
     assert table.error.tolist() == pytest.approx([0.1, -0.05])
     assert table.predicted_speed_up.tolist() == pytest.approx([1, 1.9 / 1.1])
 
