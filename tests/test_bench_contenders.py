@@ -12,7 +12,7 @@ import torch
 from tiny import tiny_ladder
 from transformers import GPT2Config, GPT2LMHeadModel
 
-from specdec_lib.core.chance import Chance, Sampler
+from specdec_lib.core.chance import Chance
 from specdec_lib.core.decode import decode
 from specdec_lib.core.files import DATA
 from specdec_lib.drafts.combined import NoDraft
@@ -21,7 +21,6 @@ from specdec_lib.measure.race.command import SAMPLERS, benchmark
 from specdec_lib.measure.race.contenders import (
     ASSIST,
     HF,
-    Contender,
     hugging_contenders,
     llama_cpp,
     our_contenders,
@@ -33,7 +32,7 @@ from specdec_lib.models.cached.model import CachedModel
 from specdec_lib.show import figures
 from specdec_lib.workload import DOMAINS
 
-GREEDY, SAMPLED, _ = SAMPLERS
+GREEDY = SAMPLERS[0]
 PROMPT = (3, 1, 4, 1, 5, 9, 2, 6, 3, 1, 4)
 
 
@@ -43,28 +42,22 @@ def network(layers: int) -> GPT2LMHeadModel:
     return GPT2LMHeadModel(config).double().eval()
 
 
-def hugging(sampler: Sampler) -> list[Contender]:
-    target, draft = network(2), network(1)
-    return [one for method in HF for one in hugging_contenders(method, target, draft, sampler)]
+HUGGING = [
+    one
+    for sampler in SAMPLERS[:2]
+    for method in HF
+    for one in hugging_contenders(method, network(2), network(1), sampler)
+]
 
 
-def label(contender: Contender) -> str:
-    return f"{contender.method}, {contender.setting}"
-
-
-@pytest.mark.parametrize("contender", hugging(GREEDY), ids=label)
-def test_greedy_hugging_face_writes_our_tokens_whatever_its_setting(contender):
-    target = CachedModel(network(2), "target")
-    own = decode(target, NoDraft(), PROMPT, Chance(0, GREEDY), max_new_tokens=20).tokens
-    made = contender.run(PROMPT, 20, 0)
-    assert contender.exact and made.tokens == own
+@pytest.mark.parametrize("one", HUGGING, ids=lambda one: f"{one.method}, {one.setting}")
+def test_hugging_face_writes_our_greedy_tokens_and_follows_its_seed_whatever_its_setting(one):
+    made, again, other = (one.run(PROMPT, 20, seed) for seed in (0, 0, 1))
+    assert len(made.tokens) == 20 and made.tokens == again.tokens
     assert 0 < made.timed_tokens < 20 and made.seconds > 0 and 1 <= made.rounds <= 20
-
-
-@pytest.mark.parametrize("contender", hugging(SAMPLED), ids=label)
-def test_sampled_hugging_face_writes_as_many_tokens_and_follows_its_seed(contender):
-    first, again, other = (contender.run(PROMPT, 20, seed).tokens for seed in (0, 0, 1))
-    assert not contender.exact and len(first) == 20 and first == again != other
+    assert one.exact == (one.sampler == GREEDY) == (made.tokens == other.tokens)
+    asked = (CachedModel(network(2), "target"), NoDraft(), PROMPT, Chance(0, GREEDY))
+    assert one.exact == (decode(*asked, max_new_tokens=20).tokens == made.tokens)
 
 
 def test_a_setting_of_the_assistant_does_not_leak_into_the_next():

@@ -1,4 +1,4 @@
-"""The comparison of a pair of models: what is timed and kept, and the command."""
+"""The comparison of a pair of models: what is timed, what it comes to in words, and the command."""
 
 import math
 import re
