@@ -170,22 +170,19 @@ def test_the_right_tokens_pass_and_wrong_ones_stop_the_race_unless_it_is_to_repo
         race([fake("short", 1.0, tokens=(0, 0))], text(), ZEROS)
 
 
-def test_a_near_tie_is_reported_with_its_margin_and_not_hidden() -> None:
+def test_a_near_tie_is_reported_with_its_margin_and_not_hidden(monkeypatch) -> None:
     near, far = fixed_model([0.50002, 0.49998, 0.0]), fixed_model([0.6, 0.4, 0.0])
-    contender, given = replace(fake("x", 1.0, (0, 1)), exact=True), text(tokens=(0, 0))
-    [found] = race([contender], given, near)
+    asked = [replace(fake("x", 1.0, (0, 1)), exact=True)], text(tokens=(0, 0))
+    [found] = race(*asked, near)
     assert found.margin == pytest.approx(8e-5, rel=1e-3) and found.rounding and not found.same
     with pytest.raises(ValueError, match=r"token 1 of a lies 0.405 nats below the best"):
-        race([contender], given, far)
-
-
-def test_more_than_two_programs_make_up_stops_a_strict_race(monkeypatch):
-    found = NearTie(1, (0, 1), ROUNDING, 0.02)
-    monkeypatch.setattr(harness, "near_tie", lambda *given, **_: found)
-    asked = [replace(fake("x", 1.0, (0, 1)), exact=True)], text(tokens=(0, 0)), ZEROS
+        race(*asked, far)
+    # rounding, but more than two programs make up
+    tie = NearTie(1, (0, 1), ROUNDING, 0.02)
+    monkeypatch.setattr(harness, "near_tie", lambda *given, **_: tie)
     with pytest.raises(ValueError, match=r"token 1 of a lies 0.02 nats below the best"):
-        race(*asked)
-    [told] = race(*asked, strict=False)
+        race(*asked, near)
+    [told] = race(*asked, near, strict=False)
     assert (told.rounding, told.margin, told.same) == (True, 0.02, False)
 
 
@@ -210,19 +207,14 @@ def test_our_loop_is_timed_without_reading_the_prompt(clock) -> None:
     assert clock.now == begun + 8
 
 
-def test_tuning_finds_the_fastest_and_shows_the_slow_ones_little() -> None:
+def test_tuning_finds_the_fastest_shows_the_slow_ones_little_and_passes_over_loops() -> None:
     log: list[tuple] = []
     contenders = [fake(f"{speed:g}", speed, log=log) for speed in (4.0, 2.0, 6.0, 1.0, 5.0, 3.0)]
-    texts = [text(str(number)) for number in range(3)]
-    ranked = tune_contenders(contenders, texts, ZEROS, stages=(1, 2))
+    loops, *calm = text("loops", (1, 2) * 20), *(text(name, tuple(range(30))) for name in "abc")
+    assert loops.loops and not any(one.loops for one in calm)
+    ranked = tune_contenders(contenders, [loops, *calm], ZEROS, stages=(1, 2))
     assert [best.setting for best, _ in ranked] == ["1", "2"]
     assert ranked[0][1] == pytest.approx(1000)
     runs = [name for name, *_ in log]
     assert runs.count("6") == 2 and runs.count("1") == 4  # one of them is the warm-up
-
-
-def test_tuning_passes_over_texts_that_loop() -> None:
-    loops, calm, log = text("loops", (1, 2) * 20), text("calm", tuple(range(30))), []
-    assert loops.loops and not calm.loops
-    tune_contenders([fake("x", 1.0, log=log)], [loops, calm], ZEROS, stages=(1,))
     assert {count for _, _, count, _ in log} == {12, 30}

@@ -1,7 +1,6 @@
 """The ledger, with a clock that its parts turn: every second lies where it was spent."""
 
 from dataclasses import dataclass
-from functools import wraps
 
 import pytest
 import torch
@@ -45,24 +44,18 @@ class SlowDraft:
         return tree.grown([token], [0], source="slow", scores=[1.0])
 
 
-@pytest.fixture
-def booked(clock, monkeypatch):
-    """A ledger in which every part takes a different time per round."""
+def test_every_second_lies_where_it_was_spent_and_watching_is_free(clock, monkeypatch):
+    """Every part takes a different time per round."""
     target, small = Linear("target", clock, 10.0), Linear("small", clock, 2.5)
     draft = MergedDraft((SlowDraft(clock, 1.0, small), SlowDraft(clock, 0.125)))
-    drafts, chances = {"both": draft, "plain": NoDraft()}, [Chance(1), Chance(2)]
 
-    @wraps(look_up)
     def rule(*given):
         clock.now += 0.0625
         return look_up(*given)
 
     monkeypatch.setattr(ledger, "look_up", rule)
-    settings = {"max_new_tokens": 7, "progress": False}
-    return round_parts(target, drafts, [PROMPT, PROMPT[:2]], chances, **settings)
-
-
-def test_every_second_lies_where_it_was_spent_and_watching_costs_nothing_by_this_clock(booked):
+    asked = (target, {"both": draft, "plain": NoDraft()}, [PROMPT, PROMPT[:2]])
+    booked = round_parts(*asked, [Chance(1), Chance(2)], max_new_tokens=7, progress=False)
     found = shares(booked)
     table = found.set_index(["draft", "part", "model"]).round_seconds
     plain = {("verify", "target"): 8.0, ("KV moves", "target"): 2.0}

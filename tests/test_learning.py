@@ -54,21 +54,17 @@ def test_successors_are_the_likeliest_tokens_and_their_log_probabilities():
     assert kept.after(4) == ([], []) and len(kept.after(8)[0]) == KEPT
 
 
-def test_sampled_children_come_in_the_order_of_the_shared_noise():
-    draft, chance = TokenRecycling(4, 1), Chance(3, Sampler(1.0))
-    row = torch.randn(1, 8, generator=torch.Generator().manual_seed(1))
-    draft.learn(HERE, TokenTree(0, (0,)), row)
-    tokens, _ = chance.rank(row[0], len(HERE), 4)
-    assert list(draft.propose(HERE, chance).tokens[1:]) == tokens
-
-
-def test_a_greedy_tree_holds_the_best_products_of_probabilities():
-    draft = TokenRecycling(6, 3)
+def test_a_greedy_tree_holds_the_best_products_and_sampled_children_come_in_the_noises_order():
+    draft, sampled = TokenRecycling(6, 3), Chance(3, Sampler(1.0))
     rows = torch.randn(5, 5, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
     tree = TokenTree.rooted(HERE).grown(range(1, 5), [0] * 4, source="", scores=[1.0] * 4)
     draft.learn(HERE, tree, rows)
     found = draft.propose(HERE, chance := Chance(0, Sampler(0)))
     assert_best(found, lambda path: rows[(0, *path)[-1]], chance, budget=6, depth=3, rel=1e-5)
+    draft = TokenRecycling(4, 1)
+    draft.learn(HERE, TokenTree(0, (0,)), rows[:1])
+    wanted, _ = sampled.rank(rows[0], len(HERE), 4)
+    assert list(draft.propose(HERE, sampled).tokens[1:]) == wanted
 
 
 def test_a_learner_is_found_wherever_it_stands_and_learns_once_a_round():
