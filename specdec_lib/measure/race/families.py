@@ -23,7 +23,6 @@ from specdec_lib.models.loading import fast_model
 from specdec_lib.workload import Ladder
 
 Drafts = Mapping[str, Draft]
-
 ON_TREES = ("staged", "copies first")  # built on the best trees
 TREES = ((2, 2), (3, 3), (4, 4), (6, 4), (8, 4), (8, 6), (12, 6), (16, 6))  # budget and depth
 # of the middle model, which is right more often and costs twice as much
