@@ -15,6 +15,7 @@ from scipy import stats
 from specdec_lib.core.chance import Chance, Sampler, every_outcome
 from specdec_lib.core.context import Context
 from specdec_lib.core.decode import decode, rounds
+from specdec_lib.core.protocols import Usage
 from specdec_lib.core.tree import TokenTree
 from specdec_lib.core.verify import reject
 from specdec_lib.measure.replay.recording import Choices, Recording
@@ -85,6 +86,44 @@ class Clock:
 
     def __call__(self) -> float:
         return self.now
+
+
+@dataclass
+class Linear:
+    """A model that remembers paths, and takes fixed + per row + per cached token, times the next of
+    its factors for each timed pass; a fifth of it around the pass.
+    """
+
+    name: str
+    clock: Clock
+    fixed: float = 1.0
+    row: float = 0.0
+    context: float = 0.0
+    factors: tuple[float, ...] = (1.0,)
+    runtime: str = "made up"
+    vocabulary: int = 50
+    max_positions: int = 60
+    usage: Usage = field(default_factory=Usage)
+    known: set = field(default_factory=set)
+    asked: list = field(default_factory=list)
+    turns: list[str] = field(default_factory=list)
+
+    def forget(self) -> None:
+        self.known.clear()
+
+    def score(self, context: Context, tree: TokenTree) -> torch.Tensor:
+        paths = {context.tokens[: place + 1] for place in range(len(context))}
+        paths |= {context.tokens + tree.path_tokens(node) for node in range(len(tree))}
+        new = len(paths - self.known)
+        self.known |= paths
+        self.asked.append((len(context) - 1, new))
+        self.turns.append(self.name)
+        # a repeat reads the context, makes a pass that is not timed, and one that is
+        factor = self.factors[(len(self.asked) // 3 - 2) % len(self.factors)]
+        seconds = self.fixed + self.row * len(tree) + self.context * (len(context) - 1)
+        self.usage += Usage(1, new, 0.8 * factor * seconds)
+        self.clock.now += factor * seconds
+        return torch.zeros(len(tree), self.vocabulary)
 
 
 @dataclass

@@ -32,7 +32,7 @@ from specdec_lib.drafts.max_gram import MaxGram
 from specdec_lib.drafts.ngram import NgramDraft
 from specdec_lib.drafts.staged import StagedChain, StagedTree
 from specdec_lib.drafts.trees import ChainDraft, TreeDraft
-from specdec_lib.measure.compare import compare_methods
+from specdec_lib.measure.compare.command import compare_methods
 from specdec_lib.measure.replay import CascadeSetting, record
 from specdec_lib.measure.sweep.grid import Setting
 from specdec_lib.measure.sweep.running import sweep
@@ -90,7 +90,7 @@ def calls() -> dict[str, tuple[Callable, dict]]:
         Setting: dict(name="a", draft=tree, sampler=Sampler(), rule=look_up),
         sweep: dict(settings=[setting], prompts=prompts, ladder=ladder) | small,
         record: dict(prompts=prompts, ladder=ladder) | small,
-        compare_methods: dict(ladder=ladder, prompts=prompts, own={}) | small,
+        compare_methods: dict(ladder=ladder, prompts=prompts, own={}, max_new_tokens=2, seed=0),
         CascadeSetting: dict(drafters=("middle", "draft"), matrix=matrix, lenience=1.0),
         export_setting: dict(setting=setting),
         import_setting: dict(text=export_setting(setting), models=ladder),

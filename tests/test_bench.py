@@ -7,24 +7,21 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 import torch
-from fakes import fixed_model, refusals, table_model
+from fakes import Linear, fixed_model, table_model
 
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.decode import decode
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.measure.race import harness
-from specdec_lib.measure.race.contenders import Contender, Continuation, ours
+from specdec_lib.measure.race.contenders import Contender, Continuation, Portions, our_contenders
 from specdec_lib.measure.race.harness import TargetText, Timing, race
-from specdec_lib.measure.race.hugging import Portions
 from specdec_lib.measure.race.lineup import tune_contenders
 from specdec_lib.measure.race.table import (
     COLUMNS,
-    LEDGER,
     counterfactuals,
     ratio_table,
     stored_ledger,
     stored_race,
-    where,
     write_table,
 )
 from specdec_lib.measure.ties import ROUNDING, NearTie
@@ -33,9 +30,8 @@ GREEDY = Sampler(0)
 PROMPT = (1, 0, 2)
 
 
-def timing(method: str, prompt: str, seconds: float, tokens: int = 10, **more) -> Timing:
-    made = Timing(method, "reference", "any", 0.0, 0, prompt, tokens, tokens, seconds, 5)
-    return replace(made, **more)
+def timing(method: str, prompt: str, seconds: float, tokens: int = 10) -> Timing:
+    return Timing(method, "reference", "any", 0.0, 0, prompt, tokens, tokens, seconds, 5)
 
 
 TIMINGS = [
@@ -75,10 +71,6 @@ def text(name: str = "a", tokens: tuple[int, ...] = (0,) * 6) -> TargetText:
     return TargetText(name, PROMPT, tokens, seed=3)
 
 
-def run(contenders: list[Contender], one: TargetText, target=None, **options) -> list[Timing]:
-    return next(race(contenders, [one], target or fixed_model([0.0]), warm_up=0, **options))
-
-
 def test_a_ratio_is_total_time_per_token_against_total_time_per_token() -> None:
     """Of the tokens that were timed, in all domains and in each."""
     found = table(TIMINGS)
@@ -96,47 +88,33 @@ def test_a_ratio_is_total_time_per_token_against_total_time_per_token() -> None:
     assert (row.ms_per_token, row.ratio) == pytest.approx((1100, 2))
 
 
-def test_the_baseline_is_the_fastest_autoregressive_contender_of_any_runtime() -> None:
+def test_the_baseline_is_the_fastest_autoregressive_contender_on_the_prompts_that_both_ran():
+    """The fastest of any runtime; other programs may run fewer prompts."""
     fast = [timing("autoregressive", "a/1", 2.0), timing("autoregressive", "b/1", 30.0, 30)]
-    found = table([*TIMINGS, *(replace(other, runtime="fast") for other in fast)])
+    found = table([*TIMINGS[:-1], *(replace(other, runtime="fast") for other in fast)])
     assert one(found, "staged").ratio == pytest.approx(32 / 22)
     assert one(found, "staged").baseline_runtime == "fast"
     assert one(found, "autoregressive").ratio == pytest.approx(32 / 44)
-
-
-def test_a_ratio_stands_on_the_prompts_that_both_ran() -> None:
-    fewer = [found for found in TIMINGS if (found.method, found.prompt) != ("hf_generate", "b/1")]
-    rows = table(fewer).query("domain == 'all' and method == 'staged'").set_index("baseline")
+    rows = found.query("domain == 'all' and method == 'staged'").set_index("baseline")
     assert rows.prompts.to_dict() == {"autoregressive": 2, "hf_generate": 1}
     assert rows.ratio.hf_generate == pytest.approx((8 / 9) / (1 / 10))
-    with pytest.raises(ValueError, match="share no prompt"):
-        table([found for found in fewer if (found.method, found.prompt) != ("staged", "a/1")])
 
 
-def test_the_file_has_the_promised_columns_and_is_written_whole(tmp_path) -> None:
-    path = tmp_path / "new" / "bench.csv"
-    whole = table(TIMINGS).assign(machine="here", **where())
+def test_the_file_has_the_promised_columns_and_rows_of_other_editions_stay(tmp_path) -> None:
+    path = tmp_path / "race_here.csv"
+    whole = table(TIMINGS).assign(machine="here", threads=1, versions="")
     for edition in ("int8", "exact", "exact"):
         write_table(path, whole.assign(edition=edition), COLUMNS)
     lines = path.read_bytes().decode().split("\r\n")
     assert lines[0] == ",".join(COLUMNS) and len(lines) == 38
-    assert list(path.parent.iterdir()) == [path]
-    read = pd.read_csv(path)
-    assert read.groupby("edition").size().to_dict() == {"exact": 18, "int8": 18}
-    assert set(read.baseline) == {"autoregressive", "hf_generate"} and read.margin.isna().all()
-
-
-def test_the_race_that_is_read_is_that_of_a_machine_or_the_one_on_the_most_prompts(tmp_path):
-    for machine, times in (("small", TIMINGS[:3]), ("large", TIMINGS)):
-        raced = table(times).assign(machine=machine, edition="exact", **where())
-        write_table(tmp_path / f"race_{machine}.csv", raced, COLUMNS)
-        for beside in ("prompts", "ledger"):
-            (tmp_path / f"race_{machine}_{beside}.csv").write_text("method,edition\n")
-    for asked, found in (("", "large"), ("large", "large"), ("small", "small")):
-        assert set(stored_race(asked, folder=tmp_path).machine) == {found}
-    for bad in ({"machine": "none"}, {"edition": "int8"}):
-        with pytest.raises(ValueError, match="is stored in"):
-            stored_race(folder=tmp_path, **bad)
+    assert list(tmp_path.iterdir()) == [path]
+    for edition in ("exact", "int8"):
+        read = stored_race("here", edition=edition, folder=tmp_path)
+        assert len(read) == 18 and set(read.edition) == {edition} and read.margin.isna().all()
+        assert set(read.baseline) == {"autoregressive", "hf_generate"}
+    for machine, edition in (("there", "exact"), ("here", "half")):
+        with pytest.raises(ValueError, match=f"{edition} edition on {machine} is stored in"):
+            stored_race(machine, edition=edition, folder=tmp_path)
 
 
 def test_counterfactuals_are_the_race_without_the_parts_that_are_free(tmp_path):
@@ -150,81 +128,62 @@ def test_counterfactuals_are_the_race_without_the_parts_that_are_free(tmp_path):
     raced = pd.DataFrame({"method": ["autoregressive", "tree"], "ratio": [1.0, 10 / (20 / 3)]})
     raced = raced.assign(temperature=0.0, top_k=0, domain="all", baseline="autoregressive")
     other = raced.assign(domain="code", ratio=9.0)  # is not read
-    found = counterfactuals(ledger, pd.concat([raced, other])).loc[(0.0, 0)]
+    both = pd.concat([ledger, ledger.assign(edition="int8", share=0.0)])
+    both.to_csv(tmp_path / "race_here_ledger.csv", index=False)
+    stored = stored_ledger("here", folder=tmp_path)
+    found = counterfactuals(stored, pd.concat([raced, other])).loc[(0.0, 0)]
     assert [*found.index] == ["tree"]
     wanted = {"verify": 0.5, "drafting": 0.3, "host": 0.2, "speed_up": 1.5}
     wanted |= {"free_host": 9 / (16 / 3), "free_drafting": 10 / (14 / 3), "both_free": 2.7}
     assert found.loc["tree"].to_dict() == pytest.approx(wanted)
-    ledger.to_csv(tmp_path / "race_here_ledger.csv", index=False)
-    assert len(stored_ledger("here", folder=tmp_path)) == 6
-    for nothing in ({"edition": "int8"}, {"machine": "there"}):
-        empty = stored_ledger(**{"machine": "here", "folder": tmp_path} | nothing)
-        assert empty.empty and [*empty] == [*(LEDGER if "machine" in nothing else ledger)]
-        with pytest.raises(ValueError, match="lacks plain decoding, has no row; `specdec bench`"):
-            counterfactuals(empty, raced)
 
 
 def test_contenders_take_turns_in_an_order_that_follows_from_the_seed() -> None:
     def order(seed: int, name: str) -> list[str]:
         log: list[tuple] = []
-        run([fake(place, 1.0, log=log) for place in "012345"], text(name), seed=seed)
+        race([fake(place, 1.0, log=log) for place in "012345"], text(name), ZEROS, seed=seed)
         return [called for called, *_ in log]
 
     assert sorted(first := order(0, "a")) == list("012345")
     assert first == order(0, "a") != order(1, "a") != order(0, "b")
 
 
+ZEROS = fixed_model([0.0])
+
+
 def plain(model) -> Contender:
-    return ours(model, NoDraft(), GREEDY, method="autoregressive", setting="")
+    [made] = our_contenders(model, {"": ("autoregressive", NoDraft())}, GREEDY)
+    return made
 
 
 def test_the_right_tokens_pass_and_wrong_ones_stop_the_race_unless_it_is_to_report_them() -> None:
     target = table_model(5, 1)
     own = decode(target, NoDraft(), PROMPT, Chance(3, GREEDY), max_new_tokens=6).tokens
     wrong, given = plain(table_model(5, 2)), text(tokens=own)
-    [right] = run([plain(target)], given, target)
+    [right] = race([plain(target)], given, target)
     assert right.same and math.isnan(right.margin) and right.rounding is None
     with pytest.raises(ValueError, match="does not write what the target does: token 0 of a"):
-        run([wrong], given, target)
-    [found] = run([wrong], given, target, strict=False)
+        race([wrong], given, target)
+    [found] = race([wrong], given, target, strict=False)
     assert (found.same, found.rounding) == (False, False) and found.margin > 0
     with pytest.raises(ValueError, match="wrote 2 tokens of a, 6 were asked for"):
-        run([fake("short", 1.0, tokens=(0, 0))], text())
+        race([fake("short", 1.0, tokens=(0, 0))], text(), ZEROS)
 
 
-def test_a_near_tie_is_reported_with_its_margin_and_not_hidden() -> None:
+def test_a_near_tie_is_reported_with_its_margin_and_not_hidden(monkeypatch) -> None:
     near, far = fixed_model([0.50002, 0.49998, 0.0]), fixed_model([0.6, 0.4, 0.0])
-    contender, given = replace(fake("x", 1.0, (0, 1)), exact=True), text(tokens=(0, 0))
-    [found] = run([contender], given, near)
+    asked = [replace(fake("x", 1.0, (0, 1)), exact=True)], text(tokens=(0, 0))
+    [found] = race(*asked, near)
     assert found.margin == pytest.approx(8e-5, rel=1e-3) and found.rounding and not found.same
     with pytest.raises(ValueError, match=r"token 1 of a lies 0.405 nats below the best"):
-        run([contender], given, far)
-    warm_up = TargetText("own", PROMPT, (0, 0), seed=9)
-    with pytest.raises(ValueError, match=r"token 1 of own lies 0\.405 nats below the best"):
-        next(race([contender], [given], far, warm_up=warm_up))
-
-
-@pytest.mark.parametrize("margin, moved, rounding", [(0.02, 0.02, True), (0.01, 0.0, False)])
-def test_more_than_two_programs_make_up_stops_a_strict_race(monkeypatch, margin, moved, rounding):
-    found = NearTie(1, (0, 1), (0.0, margin), {"2 at a time": moved})
-    assert (found.verdict == ROUNDING) == rounding
-    monkeypatch.setattr(harness, "near_tie", lambda *given, **_: found)
-    asked = [replace(fake("x", 1.0, (0, 1)), exact=True)], text(tokens=(0, 0))
-    with pytest.raises(ValueError, match=rf"token 1 of a lies {margin} nats below the best"):
-        run(*asked)
-    [told] = run(*asked, strict=False)
-    assert (told.rounding, told.margin, told.same) == (rounding, margin, False)
-
-
-def test_each_contender_is_warm_before_the_first_text_alone() -> None:
-    log: list[tuple] = []
-    contenders = [fake("x", 1.0, log=log), fake("y", 1.0, log=log)]
-    list(race(contenders, [text("a"), text("b")], fixed_model([0.0])))
-    assert [name for name, *_ in log[:2]] == ["x", "y"] and len(log) == 6
-    log.clear()
-    own = TargetText("own", (2, 2), (0,) * 30, seed=9)
-    [_] = race(contenders[:1], [text()], fixed_model([0.0]), warm_up=own)
-    assert log == [("x", (2, 2), 30, 9), ("x", PROMPT, 6, 3)]
+        race(*asked, far)
+    # rounding, but more than two programs make up
+    tie = NearTie(1, (0, 1), ROUNDING, 0.02)
+    monkeypatch.setattr(harness, "near_tie", lambda *given, **_: tie)
+    with pytest.raises(ValueError, match=r"token 1 of a lies 0.02 nats below the best"):
+        race(*asked, near)
+    [told] = race(*asked, near, strict=False)
+    assert (told.rounding, told.margin, told.same) == (True, 0.02, False)
 
 
 def test_a_streamed_generation_is_timed_from_its_first_new_tokens_on(monkeypatch) -> None:
@@ -242,41 +201,20 @@ def test_a_streamed_generation_is_timed_from_its_first_new_tokens_on(monkeypatch
 
 
 def test_our_loop_is_timed_without_reading_the_prompt(clock) -> None:
-    model, begun = table_model(5, 1), clock.now
-    score = model.score
-
-    def slow(context, tree):
-        clock.now += 1.0 if len(context) >= len(PROMPT) else 100.0
-        return score(context, tree)
-
-    object.__setattr__(model, "score", slow)
-    made = plain(model).run(PROMPT, 7, 0)
-    assert (made.seconds, made.timed_tokens, made.rounds) == (
-        7.0,
-        7,
-        7,
-    ) and clock.now == begun + 107
+    begun = clock.now
+    made = plain(Linear("target", clock)).run(PROMPT, 7, 0)
+    assert (made.seconds, made.timed_tokens, made.rounds) == (7.0, 7, 7)
+    assert clock.now == begun + 8
 
 
-def test_tuning_finds_the_fastest_and_shows_the_slow_ones_little() -> None:
+def test_tuning_finds_the_fastest_shows_the_slow_ones_little_and_passes_over_loops() -> None:
     log: list[tuple] = []
     contenders = [fake(f"{speed:g}", speed, log=log) for speed in (4.0, 2.0, 6.0, 1.0, 5.0, 3.0)]
-    texts = [text(str(number)) for number in range(3)]
-    ranked = tune_contenders(contenders, texts, fixed_model([0.0]), stages=(1, 2))
+    loops, *calm = text("loops", (1, 2) * 20), *(text(name, tuple(range(30))) for name in "abc")
+    assert loops.loops and not any(one.loops for one in calm)
+    ranked = tune_contenders(contenders, [loops, *calm], ZEROS, stages=(1, 2))
     assert [best.setting for best, _ in ranked] == ["1", "2"]
     assert ranked[0][1] == pytest.approx(1000)
     runs = [name for name, *_ in log]
     assert runs.count("6") == 2 and runs.count("1") == 4  # one of them is the warm-up
-
-
-def test_tuning_passes_over_texts_that_loop() -> None:
-    loops, calm, log = text("loops", (1, 2) * 20), text("calm", tuple(range(30))), []
-    assert loops.loops and not calm.loops
-    tune_contenders([fake("x", 1.0, log=log)], [loops, calm], fixed_model([0.0]), stages=(1,))
     assert {count for _, _, count, _ in log} == {12, 30}
-
-
-test_tuning_says_what_it_lacks = refusals(
-    (lambda: tune_contenders([], [text()], fixed_model([0.0]), stages=(1,)), "got 0 and 1"),
-    (lambda: tune_contenders([fake("x", 1.0)], [], fixed_model([0.0]), stages=(1,)), "got 1 and 0"),
-)

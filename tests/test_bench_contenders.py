@@ -3,7 +3,6 @@
 import itertools
 import math
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import pandas as pd
@@ -13,23 +12,27 @@ import torch
 from tiny import tiny_ladder
 from transformers import GPT2Config, GPT2LMHeadModel
 
-from specdec_lib.core.chance import Chance, Sampler
+from specdec_lib.core.chance import Chance
 from specdec_lib.core.decode import decode
 from specdec_lib.core.files import DATA
 from specdec_lib.drafts.combined import NoDraft
-from specdec_lib.measure.race import benchmark as whole
-from specdec_lib.measure.race import command, harness
-from specdec_lib.measure.race.benchmark import SAMPLERS, BenchPlan, benchmark
-from specdec_lib.measure.race.contenders import Contender, ours
+from specdec_lib.measure.race import command, harness, lineup
+from specdec_lib.measure.race.command import SAMPLERS, benchmark
+from specdec_lib.measure.race.contenders import (
+    ASSIST,
+    HF,
+    hugging_contenders,
+    llama_cpp,
+    our_contenders,
+)
 from specdec_lib.measure.race.families import OURS, drafts
 from specdec_lib.measure.race.harness import TargetText, race, target_texts
-from specdec_lib.measure.race.hugging import ASSIST, HF, hugging_contenders, llama_cpp
-from specdec_lib.measure.race.lineup import calibrate
+from specdec_lib.measure.race.lineup import BenchPlan
 from specdec_lib.models.cached.model import CachedModel
 from specdec_lib.show import figures
 from specdec_lib.workload import DOMAINS
 
-GREEDY, SAMPLED, _ = SAMPLERS
+GREEDY = SAMPLERS[0]
 PROMPT = (3, 1, 4, 1, 5, 9, 2, 6, 3, 1, 4)
 
 
@@ -39,28 +42,22 @@ def network(layers: int) -> GPT2LMHeadModel:
     return GPT2LMHeadModel(config).double().eval()
 
 
-def hugging(sampler: Sampler) -> list[Contender]:
-    target, draft = network(2), network(1)
-    return [one for method in HF for one in hugging_contenders(method, target, draft, sampler)]
+HUGGING = [
+    one
+    for sampler in SAMPLERS[:2]
+    for method in HF
+    for one in hugging_contenders(method, network(2), network(1), sampler)
+]
 
 
-def label(contender: Contender) -> str:
-    return f"{contender.method}, {contender.setting}"
-
-
-@pytest.mark.parametrize("contender", hugging(GREEDY), ids=label)
-def test_greedy_hugging_face_writes_our_tokens_whatever_its_setting(contender):
-    target = CachedModel(network(2), "target")
-    own = decode(target, NoDraft(), PROMPT, Chance(0, GREEDY), max_new_tokens=20).tokens
-    made = contender.run(PROMPT, 20, 0)
-    assert contender.exact and made.tokens == own
+@pytest.mark.parametrize("one", HUGGING, ids=lambda one: f"{one.method}, {one.setting}")
+def test_hugging_face_writes_our_greedy_tokens_and_follows_its_seed_whatever_its_setting(one):
+    made, again, other = (one.run(PROMPT, 20, seed) for seed in (0, 0, 1))
+    assert len(made.tokens) == 20 and made.tokens == again.tokens
     assert 0 < made.timed_tokens < 20 and made.seconds > 0 and 1 <= made.rounds <= 20
-
-
-@pytest.mark.parametrize("contender", hugging(SAMPLED), ids=label)
-def test_sampled_hugging_face_writes_as_many_tokens_and_follows_its_seed(contender):
-    first, again, other = (contender.run(PROMPT, 20, seed).tokens for seed in (0, 0, 1))
-    assert not contender.exact and len(first) == 20 and first == again != other
+    assert one.exact == (one.sampler == GREEDY) == (made.tokens == other.tokens)
+    asked = (CachedModel(network(2), "target"), NoDraft(), PROMPT, Chance(0, GREEDY))
+    assert one.exact == (decode(*asked, max_new_tokens=20).tokens == made.tokens)
 
 
 def test_a_setting_of_the_assistant_does_not_leak_into_the_next():
@@ -76,25 +73,11 @@ def test_a_setting_of_the_assistant_does_not_leak_into_the_next():
 def test_every_draft_of_a_grid_writes_the_text(ladder, prompts, sampler, method, unchecked):
     grid = drafts(ladder, sampler, method)
     some = dict(itertools.islice(grid.items(), 0, None, max(1, len(grid) // 4)))
-    run = partial(ours, ladder.target, sampler=sampler, method=method)
-    made = [run(draft, setting=name) for name, draft in some.items()]
+    named = {name: (method, draft) for name, draft in some.items()}
+    made = our_contenders(ladder.target, named, sampler)
     texts = target_texts(ladder, prompts[:1], sampler, tokens=8, seed=0)
-    [timings] = race(made, texts, ladder.target, warm_up=0)
-    assert all(timing.same for timing in timings)
+    assert all(timing.same for timing in race(made, *texts, ladder.target))
     assert len(grid) > 5 or method == "autoregressive"
-
-
-def test_an_unknown_method_is_refused(ladder):
-    with pytest.raises(ValueError, match=r"our methods are autoregressive, n-gram.* got 'magic'"):
-        drafts(ladder, GREEDY, "magic")
-
-
-def test_calibration_names_the_slower_precision(ladder, prompts):
-    [text] = target_texts(ladder, prompts[:1], GREEDY, tokens=4, seed=0)
-    model, note = calibrate(ladder, GREEDY, text)
-    assert note.endswith("times as long on 4 tokens")
-    assert note.startswith({torch.float32: "bfloat16", torch.bfloat16: "float32"}[model.dtype])
-    assert ladder.target.model.dtype == torch.float32
 
 
 def stored() -> dict[Path, int]:
@@ -104,19 +87,19 @@ def stored() -> dict[Path, int]:
 @pytest.fixture
 def small(monkeypatch):
     """The command runs the tiny ladder on prompts of one domain."""
-    monkeypatch.setattr(whole, "DOMAINS", DOMAINS[:1])
+    for module in (command, lineup):
+        monkeypatch.setattr(module, "DOMAINS", DOMAINS[:1])
     monkeypatch.setattr(command, "load_ladder", lambda runtime, **_: tiny_ladder(runtime=runtime))
 
 
 TINY = BenchPlan((2, 1, 1), others=1, development=1, tokens=4, stages=(1,), most=1)
-HERE = ["--device", "cpu"]
 
 
 def test_a_smoke_run_of_int8_races_ours_and_stores_nothing(monkeypatch, capsys, small, unchecked):
     before = stored()
     monkeypatch.setattr(command, "SMOKE", replace(TINY, prompts=(1,)))
-    monkeypatch.setattr(whole, "SAMPLERS", SAMPLERS[:1])
-    command.main(["--smoke", *HERE, "--edition", "int8"])
+    monkeypatch.setattr(command, "SAMPLERS", SAMPLERS[:1])
+    command.main(["--smoke", "--edition", "int8"])
     shown = capsys.readouterr().out
     assert stored() == before and "nothing was kept" in shown
     assert all(word in shown for word in OURS) and not any(word in shown for word in HF)
@@ -125,8 +108,8 @@ def test_a_smoke_run_of_int8_races_ours_and_stores_nothing(monkeypatch, capsys, 
 def test_a_kept_run_writes_tables_and_they_make_a_figure(monkeypatch, tmp_path, small, unchecked):
     monkeypatch.setattr(command, "BenchPlan", lambda **given: replace(TINY, prompts=(2,)))
     monkeypatch.setattr(command, "cache_folder", lambda: tmp_path / "cache")
-    monkeypatch.setattr(whole, "SAMPLERS", (GREEDY,))
-    command.main([*HERE, "--out", str(tmp_path / "out")])
+    monkeypatch.setattr(command, "SAMPLERS", (GREEDY,))
+    command.main(["--out", str(tmp_path / "out")])
     found = (tmp_path / "out").iterdir()
     place, *beside = sorted(found, key=lambda path: len(path.name))
     ledger, per_prompt = (place.with_stem(place.stem + end) for end in ("_ledger", "_prompts"))
@@ -134,6 +117,7 @@ def test_a_kept_run_writes_tables_and_they_make_a_figure(monkeypatch, tmp_path, 
     main = pd.read_csv(place)
     assert set(main.domain) == {"all", DOMAINS[0]} and main.divergences.eq(0).all()
     assert set(main.baseline) == {"autoregressive", *HF}
+    assert main.setting[main.method == "hf_generate"].str.contains(" took ").all()
     assert len(pd.read_csv(per_prompt)) == (len(OURS) + 1) * 2 + 1 + len(HF)
     assert isinstance(figures.versus(main), go.Figure)
     parts = pd.read_csv(ledger).groupby("method")
@@ -143,10 +127,10 @@ def test_a_kept_run_writes_tables_and_they_make_a_figure(monkeypatch, tmp_path, 
 
 def test_a_run_goes_on_where_it_was(ladder, monkeypatch, tmp_path, small, unchecked):
     raced, tuned = [], []
-    race_one, tune = harness.race, whole.tune_lineup
+    race_one, tune = harness.race, command.tune_lineup
     monkeypatch.setattr(harness, "race", lambda *a, **b: (raced.append(b), race_one(*a, **b))[1])
-    monkeypatch.setattr(whole, "tune_lineup", lambda *a, **b: (tuned.append(a), tune(*a, **b))[1])
-    monkeypatch.setattr(whole, "SAMPLERS", (GREEDY,))
+    monkeypatch.setattr(command, "tune_lineup", lambda *a: (tuned.append(a), tune(*a))[1])
+    monkeypatch.setattr(command, "SAMPLERS", (GREEDY,))
 
     def run(count: int, **changed) -> list:
         plan = replace(TINY, prompts=(count,), hugging=False, **changed)
@@ -154,7 +138,6 @@ def test_a_run_goes_on_where_it_was(ladder, monkeypatch, tmp_path, small, unchec
         return [replace(one, margin=0.0) for one in timings]  # NaN is no equal of NaN
 
     first = run(1)
-    assert len(raced[0]["warm_up"].tokens) == TINY.tokens  # a whole development text
     assert run(1) == first and (len(raced), len(tuned)) == (1, 1)
     assert run(2)[: len(first)] == first and (len(raced), len(tuned)) == (2, 1)
     run(1, seed=1)  # the negative control: another plan starts anew
@@ -184,7 +167,7 @@ def test_llama_cpp_races_where_it_is_there(monkeypatch, tmp_path, capsys):
     made = contender.run(PROMPT, 4, 0)
     assert (made.timed_tokens, made.seconds, made.tokens) == (4, 0.008, ())
     target = CachedModel(network(1), "target")
-    [timing] = next(race([contender], [TargetText("a", PROMPT, (0,) * 4, 0)], target, warm_up=0))
+    [timing] = race([contender], TargetText("a", PROMPT, (0,) * 4, 0), target)
     assert (timing.tokens, timing.method) == (4, "llama.cpp") and math.isnan(timing.repetition)
     program.write_text("#!/bin/sh\necho no such file >&2; exit 1\n")
     with pytest.raises(ValueError, match=r"llama-bench failed on model\.gguf: no such file"):

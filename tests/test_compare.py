@@ -1,4 +1,4 @@
-"""The comparison of a pair of models: what is timed and kept, and the command."""
+"""The comparison of a pair of models: what is timed, what it comes to in words, and the command."""
 
 import math
 import re
@@ -11,11 +11,11 @@ from specdec_lib.core.chance import Sampler
 from specdec_lib.core.tree import TokenTree
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.trees.growing import ChainDraft
-from specdec_lib.measure.compare import command, compare_methods, method_summary
-from specdec_lib.measure.compare.timing import HUGGING, USUAL, compared_contenders, usual_drafts
-from specdec_lib.measure.compare.verdict import PLAIN
+from specdec_lib.measure.compare import command
+from specdec_lib.measure.compare.command import USUAL, compare_methods, compared_contenders
+from specdec_lib.measure.compare.verdict import HUGGING_PLAIN, PLAIN, method_summary, verdict
 from specdec_lib.measure.race import harness
-from specdec_lib.measure.race.harness import race
+from specdec_lib.measure.race.contenders import HF
 from specdec_lib.workload import Prompt, load_ladder, load_prompts
 from specdec_lib.workload.ladder import neutral
 
@@ -30,61 +30,25 @@ def own(tmp_path_factory):
     return load_ladder(llama(root / "target", width=64), gpt2(root / "draft", seed=2), device="cpu")
 
 
-def compared(ladder, prompts=PROMPTS, *given, **named):
-    return compare_methods(ladder, prompts, *given, progress=False, **named)
-
-
-def test_an_own_pair_is_compared_and_every_text_is_the_targets_own(own):
-    rows = compared(own, max_new_tokens=6)
-    assert set(rows.method) == {*usual_drafts(own, Sampler(0)), *HUGGING}
-    assert rows.groupby("method").size().eq(2).all()
-    assert rows.same.all() and rows.margin.isna().all()
+@pytest.mark.parametrize("sampler", [Sampler(0), Sampler(1.0, top_k=20)])
+def test_an_own_pair_is_compared_and_every_text_is_the_targets_own(own, sampler):
+    """But for sampled text of Hugging Face."""
+    rows = compare_methods(own, PROMPTS, sampler, max_new_tokens=6)
+    assert set(rows.method) == {*USUAL} - {"tree of 8 fed by n-grams"}
+    assert rows.groupby("method").size().eq(2).all() and rows.margin.isna().all()
     assert (rows.tokens.groupby(rows.prompt).nunique() == 1).all()
     told = method_summary(rows).set_index("method")
     assert told.tokens_per_round[PLAIN] == told.speed_up[PLAIN] == 1
-    assert math.isnan(told.acceptance_rate[PLAIN]) and (told.same == "yes").all()
+    assert math.isnan(told.acceptance_rate[PLAIN])
+    drawn = {name for name in told.index if sampler.temperature and USUAL[name][0] in HF}
+    assert told.same.to_dict() == {name: "–" if name in drawn else "yes" for name in told.index}
 
 
-def test_sampled_text_of_hugging_face_is_not_compared_and_ours_is(own):
-    told = method_summary(compared(own, PROMPTS, Sampler(1.0, top_k=20), max_new_tokens=5))
-    wanted = {name: "–" if name in HUGGING else "yes" for name in told.method}
-    assert told.set_index("method").same.to_dict() == wanted
+def test_the_embedded_ladder_is_tried_with_all_that_there_is(ladder):
+    assert [one.method for one in compared_contenders(ladder, Sampler(0), {})] == list(USUAL)
 
 
-def test_the_embedded_ladder_is_tried_with_all_that_there_is(ladder, own):
-    greedy = Sampler(0)
-    assert list(usual_drafts(ladder, greedy)) == list(USUAL)
-    assert set(USUAL) - set(usual_drafts(own, greedy)) == {"tree of 8 fed by n-grams"}
-    assert [one.method for one in compared_contenders(own, {}, greedy)] == list(HUGGING)
-
-
-def test_a_draft_of_ones_own_takes_part_under_a_name_of_its_own(own):
-    mine = {"mine": ChainDraft(own.target, 3)}
-    told = method_summary(compared(own, PROMPTS[:1], own=mine, max_new_tokens=12))
-    told = told.set_index("method")
-    assert told.acceptance_rate["mine"] == 1 and told.tokens_per_round["mine"] > 2
-    with pytest.raises(ValueError, match="a draft of your own needs a name of its own, got plain"):
-        compared(own, own={PLAIN: NoDraft()})
-
-
-def test_kept_rows_are_not_timed_again_and_other_settings_are(own, tmp_path, monkeypatch):
-    once = {"max_new_tokens": 6, "keep": tmp_path}
-    first, raced = compared(own, PROMPTS[:1], **once), []
-
-    def spied(contenders, texts, target, **options):
-        for text in texts:
-            raced.append(text.name)
-            yield from race(contenders, [text], target, **options)
-
-    monkeypatch.setattr(harness, "race", spied)
-    pd.testing.assert_frame_equal(compared(own, PROMPTS[:1], **once), first)
-    assert not raced
-    compared(own, PROMPTS, **once)
-    compared(own, PROMPTS[:1], seed=1, **once)
-    assert raced == ["b", "a"]
-
-
-def test_a_draft_that_learns_gets_warm_on_another_text_than_those_that_are_timed(own):
+def test_drafts_of_ones_own_take_part_and_get_warm_on_another_text_than_those_that_are_timed(own):
     read = []
 
     class Learner:
@@ -92,23 +56,26 @@ def test_a_draft_that_learns_gets_warm_on_another_text_than_those_that_are_timed
             read.append(context.tokens)
             return TokenTree.rooted(context)
 
-    compared(own, PROMPTS[:1], own={"learner": Learner()}, max_new_tokens=4)
-    warm, timed = (
-        own.encode(one) for one in (load_prompts("chat", "development", 1)[0], PROMPTS[0])
-    )
-    first = [tokens[: len(warm)] == warm for tokens in read]
-    assert first.index(False) > 0 and not any(first[first.index(False) :])
-    assert all(tokens[: len(timed)] == timed for tokens in read[first.index(False) :])
+    mine = {"mine": ChainDraft(own.target, 3), "learner": Learner()}
+    told = method_summary(compare_methods(own, PROMPTS[:1], own=mine, max_new_tokens=12))
+    told = told.set_index("method")
+    assert told.acceptance_rate["mine"] == 1 and told.tokens_per_round["mine"] > 2
+    warm, timed = map(own.encode, (load_prompts("chat", "development", 1)[0], PROMPTS[0]))
+    first = [tokens[: len(warm)] == warm for tokens in read].index(False)
+    assert first > 0 and all(tokens[: len(timed)] == timed for tokens in read[first:])
+    with pytest.raises(ValueError, match="a draft of your own needs a name of its own, got plain"):
+        compare_methods(own, PROMPTS, own={PLAIN: NoDraft()})
 
 
 def test_generation_configurations_of_ones_own_models_are_put_aside_and_back(own, monkeypatch):
     target, draft, seen = own.target.model, own.draft.model, []
-    judge = harness._difference
-    monkeypatch.setattr(
-        harness,
-        "_difference",
-        lambda *given: seen.append(draft.generation_config.repetition_penalty) or judge(*given),
-    )
+    judge = harness.near_tie
+
+    def spied(*given, **named):
+        seen.append(draft.generation_config.repetition_penalty)
+        return judge(*given, **named)
+
+    monkeypatch.setattr(harness, "near_tie", spied)
     for model in (target, draft):
         monkeypatch.setattr(model.generation_config, "repetition_penalty", 1.5)
     with pytest.raises(KeyError), neutral(own):
@@ -116,7 +83,7 @@ def test_generation_configurations_of_ones_own_models_are_put_aside_and_back(own
         assert target.generation_config.eos_token_id == 0
         raise KeyError
     assert target.generation_config.repetition_penalty == 1.5
-    rows = compared(own, PROMPTS[:1], max_new_tokens=6)
+    rows = compare_methods(own, PROMPTS[:1], max_new_tokens=6)
     assert rows.same.all() and seen and 1.5 not in seen
     assert draft.generation_config.repetition_penalty == 1.5
 
@@ -124,14 +91,14 @@ def test_generation_configurations_of_ones_own_models_are_put_aside_and_back(own
 @pytest.mark.parametrize(
     "wrong,complaint",
     [
-        ({"prompts": []}, "got 0 prompts"),
-        ({"max_new_tokens": 0}, "max_new_tokens=0"),
+        ({"prompts": []}, "needs prompts"),
+        ({"max_new_tokens": 0}, "max_new_tokens .* got 0"),
         ({"max_new_tokens": 255}, "prompt a has .* reads at most 256"),
     ],
 )
 def test_what_cannot_be_compared_is_refused(own, wrong, complaint):
     with pytest.raises(ValueError, match=complaint):
-        compared(own, **wrong)
+        compare_methods(**{"ladder": own, "prompts": PROMPTS} | wrong)
 
 
 def test_the_command_compares_two_folders_on_a_file_of_prompts(own, tmp_path, capsys):
@@ -143,19 +110,61 @@ def test_the_command_compares_two_folders_on_a_file_of_prompts(own, tmp_path, ca
     command.main(given)
     said = capsys.readouterr().out
     assert "prompts: 2 of" in said and said.count("yes") == len(pd.read_csv(csv))
-    assert not re.search(r"\d–\d", said)  # no interval from two prompts
+    assert pd.read_csv(csv).speed_up_low.isna().all()  # no interval from two prompts
     assert re.search("Speculate|not speculate|No clear gain", said.strip().splitlines()[-1])
 
 
+def table(*seconds, names=(PLAIN, HUGGING_PLAIN, "chain of 2"), **more):
+    """Rows of methods with one number of seconds each, or one per prompt."""
+    row = {"tokens": 10, "timed_tokens": 10, "rounds": 5, "accepted": 3, "tried": 4}
+    row |= {"same": True, "margin": math.nan, "rounding": None, "loops": False} | more
+    found = [
+        {"method": name, "prompt": str(number), "seconds": one} | row
+        for name, given in zip(names, seconds, strict=True)
+        for number, one in enumerate(given if isinstance(given, tuple) else (given,) * 5)
+    ]
+    return pd.DataFrame(found).astype({"same": object, "rounding": object})
+
+
+def test_a_ratio_is_total_time_per_token_against_plain_on_the_same_prompts():
+    told = method_summary(table((1.0, 2.0, 3.0, 2.0), (4.0,) * 4, (1.0,) * 4))
+    row = told.set_index("method").loc["chain of 2"]
+    assert (row.speed_up, row.ms_per_token, row.acceptance_rate) == (2, 100, 0.75)
+    assert row.speed_up_low < 2 < row.speed_up_high and row.baseline == PLAIN
+
+
+def test_the_faster_plain_decoder_is_what_has_to_be_beaten():
+    told = method_summary(table(4.0, 1.0, 2.0))
+    assert (told.speed_up[2], told.gain[2]) == (2, 0.5) and (told.baseline == HUGGING_PLAIN).all()
+    assert verdict(told).startswith("Do not speculate: the best method, chain of 2, is 0.50 times")
+
+
 @pytest.mark.parametrize(
-    "wrong,complaint",
+    "seconds, more, said",
     [
-        (["--prompts", "poems"], "prompt sets are chat, code, summary"),
-        (["--limit", "0"], "--limit counts from 1, got 0"),
-        (["--csv", "/tmp"], "--csv names a file that ends in .csv, got /tmp"),
+        ((2.0, 3.0, 1.0), {}, "Speculate: chain of 2 is 2.00 times"),
+        ((1.0, 3.0, 2.0), {}, "Do not speculate: the best method, chain of 2, is 0.50 times"),
+        ((1.0, 3.0, (0.2, 0.2, 0.2, 1.0, 3.0)), {}, "No clear gain"),
+        (((2.0,) * 3, (3.0,) * 3, (1.0,) * 3), {}, "Too few prompts to rely on (3)"),
+        ((2.0, 3.0, 1.0), {"loops": True}, "5 of 5 texts repeat themselves"),
+        # the clock's noise is no gain
+        ((2.0, 3.0, 1.9), {"rounds": 10, "accepted": 0}, "hardly a guess of any method was"),
     ],
 )
-def test_the_command_refuses_what_is_wrong_before_it_loads(wrong, complaint, monkeypatch):
-    monkeypatch.setattr(command, "load_ladder", lambda *_, **__: pytest.fail("loaded"))
-    with pytest.raises(ValueError, match=re.escape(complaint)):
-        command.main([*wrong, "--device", "cpu"])
+def test_the_verdict_is_in_words(seconds, more, said):
+    assert said in verdict(method_summary(table(*seconds, **more)))
+
+
+def test_the_verdict_passes_over_a_text_that_is_not_the_targets():
+    broken = table(0.1, names=("broken",), same=False, margin=0.7, rounding=False)
+    tied = table(1.5, names=("tied",), same=False, margin=1e-5, rounding=True)
+    told = method_summary(pd.concat([table(2.0, 3.0, 1.0), broken, tied]))
+    assert told.same.tolist() == ["yes", "yes", "yes", "no", "near ties"]
+    said = verdict(told)
+    assert said.startswith("Speculate: chain of 2") and said.endswith("rounding: broken.")
+    plain = table(2.0, 3.0, names=(PLAIN, HUGGING_PLAIN))
+    said = verdict(method_summary(pd.concat([plain, broken])))
+    assert said.startswith("Do not speculate: no method wrote the target's own text.")
+    idle = table(1.0, names=("idle",), rounds=10, accepted=0)
+    said = verdict(method_summary(pd.concat([plain, broken, idle])))
+    assert said.startswith("Do not speculate: hardly a guess of any method that wrote")

@@ -1,22 +1,20 @@
 """The ledger, with a clock that its parts turn: every second lies where it was spent."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import pytest
 import torch
-from fakes import Clock, Table, table_model
+from fakes import Clock, Linear, table_model
 
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.context import Context
 from specdec_lib.core.decode import decode
-from specdec_lib.core.protocols import Usage
 from specdec_lib.core.tree import TokenTree
 from specdec_lib.core.verify import look_up, reject
-from specdec_lib.drafts.cascade import Relay, from_matrix
 from specdec_lib.drafts.combined import MergedDraft, NoDraft
-from specdec_lib.drafts.max_gram import MaxGram
 from specdec_lib.drafts.staged import StagedTree
-from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
+from specdec_lib.drafts.trees.growing import TreeDraft
+from specdec_lib.measure.latency import grid, ledger
 from specdec_lib.measure.latency.ledger import (
     DECISIONS,
     PARTS,
@@ -25,84 +23,47 @@ from specdec_lib.measure.latency.ledger import (
     shares,
     watched,
 )
+from specdec_lib.measure.latency.speeds import FEW
 
 PROMPT = (1, 0, 2)
 
 
-@dataclass
-class Slow(Table):
-    """A model that takes a while for a pass, and more around it."""
-
-    name: str
-    clock: Clock
-    pass_seconds: float
-    around_seconds: float = 0.0
-    vocabulary: int = 5
-    max_positions: int = 1000
-    usage: Usage = field(default_factory=Usage)
-
-    def score(self, context, tree):
-        self.clock.now += self.pass_seconds + self.around_seconds
-        self.usage += Usage(1, len(tree), self.pass_seconds)
-        return table_model(5, seed=len(self.name)).score(context, tree)
-
-
 @dataclass(frozen=True)
 class SlowDraft:
-    """Proposes one token of its model, and takes a while itself, before and after."""
-
-    model: Slow
-    clock: Clock
-    seconds: float
-
-    def propose(self, context: Context, chance: Chance) -> TokenTree:
-        self.clock.now += self.seconds / 2
-        tree = TokenTree.rooted(context)
-        logits = self.model.score(context, tree)
-        self.clock.now += self.seconds / 2
-        chosen = chance.choose(logits[0], len(context))
-        return tree.grown([chosen], [0], source="draft", scores=[1.0])
-
-
-@dataclass(frozen=True)
-class SlowGuess:
-    """Guesses without a model, and takes a while."""
+    """Takes a while, and then guesses one token, of its model if it has one."""
 
     clock: Clock
     seconds: float
+    model: Linear | None = None
 
     def propose(self, context: Context, chance: Chance) -> TokenTree:
         self.clock.now += self.seconds
-        return TokenTree.rooted(context).grown([1], [0], source="guess", scores=[1.0])
+        tree, token = TokenTree.rooted(context), 1
+        if self.model is not None:
+            token = chance.choose(self.model.score(context, tree)[0], len(context))
+        return tree.grown([token], [0], source="slow", scores=[1.0])
 
 
-@pytest.fixture
-def booked(clock):
-    """A ledger in which every part takes a different time per round."""
-    target, small = Slow("target", clock, 8.0, 0.5), Slow("small", clock, 2.0, 0.25)
-    draft = MergedDraft((SlowDraft(small, clock, 1.0), SlowGuess(clock, 0.125)))
-    drafts, chances = {"both": draft, "plain": NoDraft()}, [Chance(1), Chance(2)]
+def test_every_second_lies_where_it_was_spent_and_watching_is_free(clock, monkeypatch):
+    """Every part takes a different time per round."""
+    target, small = Linear("target", clock, 10.0), Linear("small", clock, 2.5)
+    draft = MergedDraft((SlowDraft(clock, 1.0, small), SlowDraft(clock, 0.125)))
 
     def rule(*given):
         clock.now += 0.0625
         return look_up(*given)
 
-    settings = {"max_new_tokens": 7, "rule": rule, "progress": False}
-    return round_parts(target, drafts, [PROMPT, PROMPT[:2]], chances, **settings)
-
-
-def test_every_second_lies_where_it_was_spent(booked):
-    table = shares(booked).set_index(["draft", "part", "model"]).round_seconds
-    plain = {("verify", "target"): 8.0, ("KV moves", "target"): 0.5}
+    monkeypatch.setattr(ledger, "look_up", rule)
+    asked = (target, {"both": draft, "plain": NoDraft()}, [PROMPT, PROMPT[:2]])
+    booked = round_parts(*asked, [Chance(1), Chance(2)], max_new_tokens=7, progress=False)
+    found = shares(booked)
+    table = found.set_index(["draft", "part", "model"]).round_seconds
+    plain = {("verify", "target"): 8.0, ("KV moves", "target"): 2.0}
     plain |= {("choice and noise", ""): 0.0625}
-    more = {("draft passes", "small"): 2.0, ("KV moves", "small"): 0.25}
+    more = {("draft passes", "small"): 2.0, ("KV moves", "small"): 0.5}
     more |= {("tree", ""): 1.0, ("n-gram", ""): 0.125}
     for name, wanted in (("plain", plain), ("both", plain | more)):
-        assert {part: seconds for part, seconds in table[name].items() if seconds} == wanted
-
-
-def test_the_parts_sum_to_the_wall_time_and_watching_costs_nothing_by_this_clock(booked):
-    found = shares(booked)
+        assert table[name][table[name] > 1e-9].to_dict() == pytest.approx(wanted)
     assert found.accounted.tolist() == pytest.approx([1] * len(found))
     assert found.watch_cost.tolist() == pytest.approx([0] * len(found))
     assert found.groupby("draft").share.sum().tolist() == pytest.approx([1, 1])
@@ -110,37 +71,18 @@ def test_the_parts_sum_to_the_wall_time_and_watching_costs_nothing_by_this_clock
     assert lost[lost.draft == "both"].accounted.max() < 0.95
 
 
-def drafts(ladder):
-    scout = MergedDraft((MaxGram(None, 4), MaxGram(ladder.katz.bigrams(), 3)))
-    drafters = ladder.middle, ladder.draft, MaxGram(None, 4)
-    return {
-        "chain": ChainDraft(ladder.draft, 3),
-        "staged": StagedTree(TreeDraft(ladder.draft, budget=6, depth=3), scout),
-        "cascade": from_matrix(drafters, ((1, 1, 2), (0, 1, 2), (0, 0, 2))),
-        "drawn": TreeDraft(ladder.draft, widths=(2, 1), siblings="distinct"),
-        "relay": Relay((ChainDraft(ladder.draft, 2), MaxGram(None, 4)), (2, 4)),
-    }
-
-
-def both(ladder, draft, prompt, chance, **limits):
-    """The same generation without the stopwatch and with it, and the stopwatch."""
-    watch, asked = Stopwatch(), (ladder.target, draft, prompt, chance)
-    plain = decode(*asked, **limits)
-    with watched(ladder.target, draft, watch):
-        return plain, decode(*asked, **limits), watch
-
-
-WATCHED = [
-    (name, look_up, heat) for name in ("chain", "staged", "cascade", "relay") for heat in (0, 1)
-]
-
-
-@pytest.mark.parametrize("name,rule,temperature", [*WATCHED, ("drawn", reject, 1)])
-def test_watching_changes_nothing(ladder, prompts, name, rule, temperature):
+@pytest.mark.parametrize("temperature", [0, 1])
+@pytest.mark.parametrize("name", [*FEW, "drawn"])
+def test_watching_changes_nothing(ladder, prompts, name, temperature):
     """Neither choices nor, under `reject`, coins and draws."""
-    chance, prompt = Chance(3, Sampler(temperature)), ladder.encode(prompts[0])
-    draft = drafts(ladder)[name]
-    plain, seen, watch = both(ladder, draft, prompt, chance, max_new_tokens=12, rule=rule)
+    sampler, watch = Sampler(temperature), Stopwatch()
+    drawn = TreeDraft(ladder.draft, widths=(2, 1), siblings="distinct")
+    draft = drawn if name == "drawn" else grid(ladder, sampler)[name][1]
+    rule = reject if name == "drawn" else look_up
+    asked = (ladder.target, draft, ladder.encode(prompts[0]), Chance(3, sampler))
+    plain = decode(*asked, max_new_tokens=12, rule=rule)
+    with watched(*asked[:2], watch):
+        seen = decode(*asked, max_new_tokens=12, rule=rule)
     assert seen.tokens == plain.tokens
     assert [played.tree for played in seen.rounds] == [played.tree for played in plain.rounds]
     counts = [
@@ -149,7 +91,7 @@ def test_watching_changes_nothing(ladder, prompts, name, rule, temperature):
     ]
     assert counts[0] == counts[1]
     parts = {part for part, _ in watch.lap()}
-    assert parts == set(PARTS) - ({"n-gram"} if name in ("chain", "drawn") else set())
+    assert parts == set(PARTS) - (set() if "cascade" in name else {"n-gram"})
 
 
 def test_every_public_decision_of_chance_is_timed_and_only_meanwhile():
@@ -162,16 +104,11 @@ def test_every_public_decision_of_chance_is_timed_and_only_meanwhile():
     assert ("choice and noise", "") in watch.lap() and vars(Chance) == before
 
 
-def test_a_target_that_counts_nothing_is_all_passes():
-    asked = (table_model(5, 0), {"plain": NoDraft()}, [PROMPT], [Chance(0)])
+def test_models_that_count_nothing_are_all_passes():
+    staged = StagedTree(
+        TreeDraft(table_model(5, 1, name="small"), widths=(2, 1)), SlowDraft(Clock(), 1.0)
+    )
+    asked = (table_model(5, 0), {"staged": staged}, [PROMPT], [Chance(0)])
     table = round_parts(*asked, max_new_tokens=3, progress=False)
-    assert set(table.part) >= {"verify"} and "KV moves" not in set(table.part)
-    assert set(table["rounds"]) == {3}
-
-
-def test_a_staged_tree_over_a_model_that_counts_nothing_is_timed():
-    model, scout = table_model(5, 1), SlowGuess(Clock(), 1.0)
-    staged, watch = StagedTree(TreeDraft(model, widths=(2, 1)), scout), Stopwatch()
-    with watched(table_model(5, 0), staged, watch):
-        assert staged.propose(Context.of(PROMPT), Chance(0)).guesses == 4
-    assert {("n-gram", ""), ("draft passes", model.name)} <= set(watch.lap())
+    assert {"verify", "draft passes", "n-gram"} <= set(table.part)
+    assert "KV moves" not in set(table.part)

@@ -2,7 +2,6 @@
 
 import pickle
 import random
-from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -55,21 +54,17 @@ def test_successors_are_the_likeliest_tokens_and_their_log_probabilities():
     assert kept.after(4) == ([], []) and len(kept.after(8)[0]) == KEPT
 
 
-def test_sampled_children_come_in_the_order_of_the_shared_noise():
-    draft, chance = TokenRecycling(4, 1), Chance(3, Sampler(1.0))
-    row = torch.randn(1, 8, generator=torch.Generator().manual_seed(1))
-    draft.learn(HERE, TokenTree(0, (0,)), row)
-    tokens, _ = chance.rank(row[0], len(HERE), 4)
-    assert list(draft.propose(HERE, chance).tokens[1:]) == tokens
-
-
-def test_a_greedy_tree_holds_the_best_products_of_probabilities():
-    draft = TokenRecycling(6, 3)
+def test_a_greedy_tree_holds_the_best_products_and_sampled_children_come_in_the_noises_order():
+    draft, sampled = TokenRecycling(6, 3), Chance(3, Sampler(1.0))
     rows = torch.randn(5, 5, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
     tree = TokenTree.rooted(HERE).grown(range(1, 5), [0] * 4, source="", scores=[1.0] * 4)
     draft.learn(HERE, tree, rows)
     found = draft.propose(HERE, chance := Chance(0, Sampler(0)))
     assert_best(found, lambda path: rows[(0, *path)[-1]], chance, budget=6, depth=3, rel=1e-5)
+    draft = TokenRecycling(4, 1)
+    draft.learn(HERE, TokenTree(0, (0,)), rows[:1])
+    wanted, _ = sampled.rank(rows[0], len(HERE), 4)
+    assert list(draft.propose(HERE, sampled).tokens[1:]) == wanted
 
 
 def test_a_learner_is_found_wherever_it_stands_and_learns_once_a_round():
@@ -145,18 +140,17 @@ def test_a_draft_that_learns_is_refused_where_rounds_must_not_depend_on_what_cam
     for name, run in {
         "replay": lambda: replay_draft(text, draft, Chance(0, Sampler(0))),
         "a sweep": lambda: check_settings([Setting("one", draft)]),
-        "a ledger": lambda: round_parts(target, {"one": draft}, [HERE], [Chance(0)]),
+        "a ledger": lambda: round_parts(target, {"one": draft}, [PROMPT], [Chance(0)]),
     }.items():
         with pytest.raises(ValueError, match=f"{name} takes no draft that learns"):
             run()
 
 
 def test_the_race_of_learning_drafts_has_a_row_per_prompt_draft_and_domain(tmp_path, monkeypatch):
-    ladder, timed = tiny_ladder(runtime="fast"), partial(learning.time_learning, tokens=4)
+    ladder = tiny_ladder(runtime="fast")
     monkeypatch.setenv("SPECDEC_CACHE", str(tmp_path / "cache"))
-    changed = {"load_ladder": lambda **_: ladder, "with_int8_drafts": lambda one: one}
+    changed = {"load_ladder": lambda **_: ladder, "with_int8_drafts": lambda one: one, "TOKENS": 4}
     changed |= {"SAMPLERS": (Sampler(0),), "DOMAINS": ("chat", "math")}
-    changed |= {"timing_rows": lambda *given: [vars(one) for one in timed(*given)]}
     for name, value in (changed | {"PLACE": tmp_path / "learning.csv"}).items():
         monkeypatch.setattr(learning, name, value)
     learning.main(["--limit", "1"])

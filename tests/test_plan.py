@@ -33,7 +33,7 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         return trials(*given, **named)
 
     def raced(*given: object, **named: object) -> object:
-        found.append("warm race" if named["warm_up"] else "race")
+        found.append("race")
         return race(*given, **named)
 
     monkeypatch.setattr(measuring, "trial_rows", counted)
@@ -55,14 +55,14 @@ def test_a_plan_is_made_on_one_split_judged_on_the_other_and_kept(ladder, tmp_pa
     assert (plan.held_out.prompts == 4).all() and plan.held_out.ratio[0] == 1
     assert plan.margin.tokens >= 1
     # first, rest and policy, warmed up and on two texts each
-    first = ["replay"] * 3 * 3 + ["warm race"] + ["race"] * 3
+    first = ["replay"] * 3 * 3 + ["race"] * 4
     assert ran == first
     again = make_plan(*asked, **SMALL, keep=tmp_path)
     assert ran == first and again.held_out.equals(plan.held_out)
     assert again.forecasts.equals(plan.forecasts)
     more = (*asked[:3], prompts(5, "held-out"))
     assert make_plan(*more, **SMALL, keep=tmp_path).held_out.prompts.eq(5).all()
-    assert ran == [*first, "warm race"]  # in a run of its own
+    assert ran == [*first, "race"]  # in a run of its own
     make_plan(*asked, tokens=5, settings=1, keep=tmp_path)  # a control: another plan
     assert len(ran) == 2 * len(first) + 1
 

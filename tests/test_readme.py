@@ -13,8 +13,15 @@ import pytest
 from specdec_lib.core.files import replace_marked
 from specdec_lib.measure.intervals import bootstrap
 from specdec_lib.measure.race.families import OURS
-from specdec_lib.measure.race.readme import AVX2, MARKS, shown_races, speeds
-from specdec_lib.measure.race.table import RACED, paired_speed, stored_race
+from specdec_lib.measure.race.table import (
+    AVX2,
+    MARKS,
+    RACED,
+    paired_speed,
+    shown_races,
+    speeds,
+    stored_race,
+)
 from specdec_lib.measure.scorecard.claims import VERDICTS
 from specdec_lib.measure.sweep import stacks
 from specdec_lib.measure.sweep.command import ALL, markdown, summarise_domains

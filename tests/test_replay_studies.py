@@ -118,14 +118,13 @@ def test_swi_and_clock_are_of_the_same_rounds():
 def test_variants_race_beside_the_papers_and_equal_ones_once(ladder, monkeypatch):
     same, raced = CascadeSetting((MAX_GRAM,), ((2,),)), []
 
-    def race(ladder, drafts, sampler, prompts, *, tokens, folder, warm_up):
-        raced.extend(drafts)
-        assert warm_up.name == variants.load_prompts("chat", "development", 1)[0].name
+    def race(contenders, ladder, prompts, *, tokens, folder):
+        raced.extend(one.setting for one in contenders)
         made = partial(Timing, "cascade", "", temperature=0.0, top_k=0, prompt="chat/1")
         counts = {"tokens": 4, "timed_tokens": 4, "seconds": 1.0, "rounds": 2}
-        yield [made(setting=name, passes={"target": 2}, **counts) for name in drafts]
+        yield [made(setting=name, passes={"target": 2}, **counts) for name in raced]
 
-    monkeypatch.setattr(variants, "race_drafts", race)
+    monkeypatch.setattr(variants, "race_prompts", race)
     table = variants.time_cascades(ladder, "chat", 1, {"a: 1": same, "a: 2": same})
     papers = variants.paper_drafts(ladder)
     assert raced == [*papers, "a: 1"] and papers["cascade, K00 = 2"].lengths == (2, 10)

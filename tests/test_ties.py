@@ -5,32 +5,24 @@ import math
 import numpy as np
 import pytest
 import torch
-from bugs import believing
-from fakes import table_model
-from tiny import target_network
+from fakes import fixed_model, table_model
+from tiny import target_network, tiny_ladder
 
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.context import Context
 from specdec_lib.core.decode import decode
 from specdec_lib.core.tree import ROOT, TokenTree
 from specdec_lib.drafts.combined import NoDraft
-from specdec_lib.drafts.ngram import NgramDraft
 from specdec_lib.drafts.trees.growing import TreeDraft
-from specdec_lib.measure import ties
-from specdec_lib.measure.ties import (
-    BUG,
-    EARLY,
-    ROUNDING,
-    NearTie,
-    logit_movements,
-    near_tie,
-    rounding_gaps,
-)
+from specdec_lib.measure import show_ties, ties
+from specdec_lib.measure.compare import command as comparing
+from specdec_lib.measure.ties import BUG, EARLY, ROUNDING, logit_movements, near_tie, rounding_gaps
 from specdec_lib.models.cached.model import CachedModel
 from specdec_lib.models.loading import DTYPES, fast_model
 from specdec_lib.models.students import build_student
 
 DTYPES_SEEN = pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+FEW = ["--device", "cpu", "--dtype", "float32", "--limit", "1", "--max-new-tokens", "6"]
 SHORT = "def f(x):"  # so that one token more is seen
 
 
@@ -43,11 +35,6 @@ def small(dtype: str, *, attentive: bool = False) -> CachedModel:
     return CachedModel(network.to(DTYPES[dtype]), "target")
 
 
-@pytest.fixture(scope="module")
-def half() -> CachedModel:
-    return small("bfloat16")
-
-
 def test_equal_texts_part_nowhere_and_one_that_is_the_others_beginning_stops_early():
     assert near_tie(table_model(5, 0), (1, 0), (3, 2), (3, 2)) is None
     tie = near_tie(table_model(5, 0), (1, 0), (3, 2), (3, 2, 4))
@@ -55,9 +42,9 @@ def test_equal_texts_part_nowhere_and_one_that_is_the_others_beginning_stops_ear
     assert tie.report().startswith("one stops early: the texts part at generated token 2, the end")
 
 
-def test_the_two_best_of_a_near_tie_are_rounding_and_a_worse_token_is_a_bug(half, ladder, prompts):
+def test_the_two_best_of_a_near_tie_are_rounding_and_a_worse_token_is_a_bug(ladder, prompts):
     """At the closest place of a real text, whatever this machine's kernels do there."""
-    prompt = ladder.encode(prompts[0])
+    half, prompt = small("bfloat16"), ladder.encode(prompts[0])
     text = decode(half, NoDraft(), prompt, Chance(0), max_new_tokens=48).tokens
     context = Context.of(prompt)
     contexts = [context.extended(text[:place]) for place in range(48)]
@@ -72,22 +59,12 @@ def test_the_two_best_of_a_near_tie_are_rounding_and_a_worse_token_is_a_bug(half
     assert wrong.report(ladder.text).startswith(f"bug: the texts part at generated token {place}, ")
 
 
-def test_a_rule_that_believes_its_draft_is_a_bug_in_any_precision(ladder, prompts):
-    """Negative control: the speculative text is wrong, not rounded."""
-    prompt, draft = ladder.encode(prompts[1]), NgramDraft(ladder.katz, budget=6)
-    for dtype in ("float32", "bfloat16"):
-        model = small(dtype)
-        plain, wrong = (
-            decode(model, one, prompt, Chance(0), max_new_tokens=16, **rule).tokens
-            for one, rule in ((NoDraft(), {}), (draft, {"rule": believing}))
-        )
-        assert near_tie(model, prompt, plain, wrong).verdict == BUG
-
-
-def test_a_crooked_tree_pass_is_a_bug_however_small_the_margin():
-    for crooked, verdict in ((0.19, ROUNDING), (0.21, BUG)):
-        sizes = {"2 rows": 0.06, "the last bit": 0.1, "a tree": crooked}
-        assert NearTie(3, (1, 2), (0.0, 0.05), sizes).verdict == verdict
+@pytest.mark.parametrize("crooked, verdict", [(0.19, ROUNDING), (0.21, BUG)])
+def test_a_crooked_tree_pass_is_a_bug_however_small_the_margin(crooked, verdict, monkeypatch):
+    sizes = {"2 rows": 0.06, "the last bit": 0.1, "a tree": crooked}
+    monkeypatch.setattr(ties, "logit_movements", lambda *_: sizes)
+    tie = near_tie(fixed_model([0.5, 0.49, 0.01]), (1, 0), (0, 0), (0, 1))
+    assert (tie.place, tie.verdict, tie.noise) == (1, verdict, 0.2)
 
 
 def test_nothing_moves_in_float64_and_on_the_fast_runtime(ladder, prompts):
@@ -98,13 +75,12 @@ def test_nothing_moves_in_float64_and_on_the_fast_runtime(ladder, prompts):
     assert max(found.values()) == 0 < last < 1e-5
 
 
-def test_the_precision_of_a_model_is_seen_in_its_logits(half, ladder, prompts):
+@DTYPES_SEEN
+def test_the_precision_of_a_model_is_seen_in_its_logits(ladder, prompts, dtype):
     """A model may compute in another one than it hands over."""
-    context, rows = Context.of(ladder.encode(prompts[0])), {}
-    for name, model in (("half", half), ("single", small("float32"))):
-        row = model.score(context, TokenTree.rooted(context))[ROOT]
-        rows[name] = ties._epsilon(row), ties._epsilon(row.float())
-    assert len({*rows["half"]}) == 1 and rows["half"][0] > 10_000 * rows["single"][0]
+    context = Context.of(ladder.encode(prompts[0]))
+    row = small(dtype).score(context, TokenTree.rooted(context))[ROOT]
+    assert ties._epsilon(row) == ties._epsilon(row.double()) == torch.finfo(DTYPES[dtype]).eps
 
 
 def test_sampled_texts_are_compared_with_their_noise():
@@ -112,7 +88,8 @@ def test_sampled_texts_are_compared_with_their_noise():
     row = model.score(now := Context.of((1, 0)), TokenTree.rooted(now))[ROOT]
     tokens, gaps = chance.rank(row, 2, 3)
     tie = near_tie(model, (1, 0), tokens[:1], tokens[2:3], chance)
-    assert math.isclose(tie.margin, gaps[2]) and tie.scale == 0.5 and tie.verdict == BUG
+    assert math.isclose(tie.margin, gaps[2]) and tie.verdict == BUG
+    assert tie.noise == 4 * max(size for way, size in tie.moved.items() if way != "a tree")
     ends, apart = ((int(row.argmax()),), (int(row.argmin()),)), float(row.max() - row.min()) / 0.5
     for sampler, least in ((Sampler(0.5, top_k=1), apart), (Sampler(0.5, top_p=0.1), math.inf)):
         excluded = near_tie(model, (1, 0), *ends, Chance(3, sampler))
@@ -157,19 +134,15 @@ class Leaky(CachedModel):
         self._cache.begin = leaky
 
 
-def siblings(mine: list[int], other: list[int]) -> bool:
-    return other[-1] <= mine[-1] and other[-2:-1] == mine[-2:-1]
-
-
-def siblings_children(mine: list[int], other: list[int]) -> bool:
-    return mine[-3:-2] == other[-3:-2] and mine[-2:-1] != other[-2:-1]
-
-
 @DTYPES_SEEN
 def test_a_broken_tree_mask_is_a_bug(ladder, dtype):
     """Negative control: the broken model too sees its tree passes stand out of its plain ones."""
     right = small(dtype, attentive=True)
-    broken, prompt = Leaky(right, siblings), ladder.encode(SHORT)
+
+    def elder(mine: list[int], other: list[int]) -> bool:
+        return other[-1] <= mine[-1] and other[-2:-1] == mine[-2:-1]
+
+    broken, prompt = Leaky(right, elder), ladder.encode(SHORT)
     draft = TreeDraft(CachedModel(build_student(right.model, [0]), "draft"), widths=(3, 2, 2))
     plain = decode(broken, NoDraft(), prompt, Chance(0), max_new_tokens=32).tokens
     assert plain == decode(right, NoDraft(), prompt, Chance(0), max_new_tokens=32).tokens
@@ -184,7 +157,11 @@ def test_a_broken_tree_mask_is_a_bug(ladder, dtype):
 def test_the_children_of_wrong_siblings_must_not_be_seen(ladder, dtype):
     """Negative control."""
     context = Context.of(ladder.encode(SHORT))
-    found = logit_movements(Leaky(small(dtype, attentive=True), siblings_children), context)
+
+    def cousins(mine: list[int], other: list[int]) -> bool:
+        return mine[-3:-2] == other[-3:-2] and mine[-2:-1] != other[-2:-1]
+
+    found = logit_movements(Leaky(small(dtype, attentive=True), cousins), context)
     plain = max(size for way, size in found.items() if way != "a tree")
     assert found["a tree"] > 4 * plain
     assert logit_movements(small(dtype, attentive=True), context)["a tree"] <= 2 * plain
@@ -206,9 +183,10 @@ def test_a_model_that_moves_its_plain_passes_beyond_rounding_is_a_bug(ladder, pr
     row = right.score(now := Context.of(prompt).extended(text[:7]), TokenTree.rooted(now))[ROOT]
     other = (*text[:7], int(row.float().topk(3).indices[2]))
     tie = near_tie(Rolled(right.model, "target"), prompt, text, other)
-    assert tie.verdict == BUG and tie.margin < tie.noise and tie.wild < tie.noise / 2
-    largest = max(logit_movements(right, Context.of(prompt)).values())
-    assert near_tie(right, prompt, text, other).wild > 8 * largest
+    assert tie.verdict == BUG and tie.margin < tie.noise
+    moved = logit_movements(right, Context.of(prompt))
+    allowed = moved["the last bit"] * min(ties.BITS, ties.SHARE / ties._epsilon(row))
+    assert allowed > 8 * max(moved.values())
 
 
 @pytest.mark.parametrize("spoilt", [math.nan, math.inf, -math.inf])
@@ -229,5 +207,27 @@ def test_what_is_not_finite_is_no_movement_only_where_both_rows_hold_it(spoilt, 
     monkeypatch.setattr(ties, name, wrong)
     assert logit_movements(model, context)[where] == math.inf
     best, second = row.topk(2).indices.tolist()
-    tie = near_tie(model, context, (best,), (second,))
-    assert tie.verdict == NearTie(0, (1, 2), (0.0, 0.0), tie.moved, wild=tie.wild).verdict == BUG
+    assert near_tie(model, context.tokens, (best,), (second,), floor=9.0).verdict == BUG
+
+
+def test_the_command_prints_every_difference_and_fails_on_a_bug(capsys, monkeypatch):
+    monkeypatch.setattr(comparing, "load_ladder", lambda *_, dtype, **__: tiny_ladder(dtype))
+    show_ties.main(FEW)
+    out = capsys.readouterr().out
+    assert out.endswith("2 equal, 0 rounding, 0 bug, 0 one stops early\n")
+    right = show_ties.greedy_texts
+
+    def wrong(ladder, prompt, tokens):
+        texts = right(ladder, prompt, tokens)
+        *begun, last = texts["plain"]
+        other = (*begun, (last + 1) % ladder.target.vocabulary)
+        return texts | {"speculative": tuple(begun), "generate": other}
+
+    monkeypatch.setattr(show_ties, "greedy_texts", wrong)
+    with pytest.raises(SystemExit, match="1"):
+        show_ties.main(FEW)
+    out = capsys.readouterr().out
+    assert "plain against generate: bug: the texts part at generated token 5" in out
+    assert out.endswith("0 equal, 0 rounding, 1 bug, 1 one stops early\n")
+    with pytest.raises(ValueError, match="got 4000"):
+        show_ties.main([*FEW, "--max-new-tokens", "4000"])

@@ -23,7 +23,7 @@ OPTIONS: dict[str, tuple[type, str]] = {
     "--out": (Path, "the folder that is written to"),
 }
 FROM_ZERO = ("seed", "others")  # whole numbers that may be 0; all others count from 1
-FOLDERS = ("out", "keep", "cache", "export")  # options that name a folder to write to
+FOLDERS = ("out", "cache", "export")  # options that name a folder to write to
 
 
 class Parser(argparse.ArgumentParser):

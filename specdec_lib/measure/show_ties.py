@@ -8,7 +8,7 @@ from specdec_lib.core.decode import decode
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.trees.growing import TreeDraft
 from specdec_lib.measure.compare.command import add_models, load_given
-from specdec_lib.measure.race.hugging import GENERATE, hugging_contenders
+from specdec_lib.measure.race.contenders import GENERATE, hugging_contenders
 from specdec_lib.measure.ties import BUG, EARLY, VERDICTS, near_tie
 from specdec_lib.workload import Ladder, neutral
 

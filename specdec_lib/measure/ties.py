@@ -7,7 +7,7 @@ more than rounding ever makes up.
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import zip_longest
 
 import torch
@@ -38,42 +38,18 @@ class NearTie:
 
     place     counted from the first generated token, from 0
     tokens    of either text; None where it has ended
-    gaps      nats by which each lies below the model's own choice (`rounding_gaps`); NaN for None
+    verdict   one of `VERDICTS`
+    margin    nats by which the worse of the two lies below the model's own choice (`rounding_gaps`)
+    noise     nats by which rounding may move one token against another
     moved     how far the row's logits move with the way it is computed (`logit_movements`)
-    scale     temperature: a logit counts for so much less
-    wild      a plain pass that moves them further is wrong
-    floor     nats that count as rounding however little the logits move
     """
 
     place: int
     tokens: tuple[int | None, int | None]
-    gaps: tuple[float, float]
-    moved: Mapping[str, float]
-    scale: float = 1.0
-    wild: float = math.inf
-    floor: float = 0.0
-
-    @property
-    def margin(self) -> float:
-        """Nats by which the worse of the two lies below the model's own choice."""
-        return max(self.gaps)
-
-    @property
-    def noise(self) -> float:
-        """Nats by which rounding may move one token against another."""
-        return 2 * self._plain / self.scale
-
-    @property
-    def _plain(self) -> float:
-        return max((size for way, size in self.moved.items() if way != TREE), default=0.0)
-
-    @property
-    def verdict(self) -> str:
-        if None in self.tokens:
-            return EARLY
-        near = self.margin <= max(self.noise, self.floor)
-        straight = self.moved.get(TREE, 0.0) <= SLACK * self._plain
-        return ROUNDING if near and straight and self._plain <= self.wild else BUG
+    verdict: str
+    margin: float = math.nan
+    noise: float = math.nan
+    moved: Mapping[str, float] = field(default_factory=dict)
 
     def report(self, text: Callable[[int], str] = str) -> str:
         """The finding in three lines."""
@@ -91,7 +67,7 @@ class NearTie:
 
 def near_tie(
     model: LanguageModel,
-    prompt: Context | Sequence[int],
+    prompt: Sequence[int],
     one: Sequence[int],
     other: Sequence[int],
     chance: Chance | None = None,
@@ -102,20 +78,24 @@ def near_tie(
     if they are equal. The model forgets what it has read: it reads the text anew in several ways.
 
     chance    the seed and sampler that both were decoded with; None is greedy
+    floor     nats that count as rounding however little the logits move
     """
     pairs = enumerate(zip_longest(one, other))
     place, tokens = next(((at, pair) for at, pair in pairs if pair[0] != pair[1]), (0, None))
     if tokens is None:
         return None
-    start = prompt if isinstance(prompt, Context) else Context.of(prompt)
-    context = start.extended(tuple(one[:place]))
     if None in tokens:
-        return NearTie(place, tokens, (math.nan, math.nan), {})
-    chance = chance or Chance(0)
-    row, sizes = _read(model, context, 1), logit_movements(model, context)
-    below = tuple(rounding_gaps(row, len(context), tokens, chance))
-    wild = sizes[LAST_BIT] * min(BITS, SHARE / _epsilon(row))
-    return NearTie(place, tokens, below, sizes, chance.sampler.temperature or 1.0, wild, floor)
+        return NearTie(place, tokens, EARLY)
+    context, chance = Context.of(prompt).extended(tuple(one[:place])), chance or Chance(0)
+    row, moved = _read(model, context, 1), logit_movements(model, context)
+    margin = max(rounding_gaps(row, len(context), tokens, chance))
+    plain = max(size for way, size in moved.items() if way != TREE)
+    noise = 2 * plain / (chance.sampler.temperature or 1.0)
+    right = plain <= moved[LAST_BIT] * min(BITS, SHARE / _epsilon(row))
+    straight = moved.get(TREE, 0.0) <= SLACK * plain
+    near = margin <= max(noise, floor)
+    verdict = ROUNDING if near and right and straight else BUG
+    return NearTie(place, tokens, verdict, margin, noise, moved)
 
 
 def rounding_gaps(
@@ -154,8 +134,8 @@ def logit_movements(model: LanguageModel, context: Context) -> dict[str, float]:
     ways["one pass"] = _read(model, context, len(context))
     if len(context) > 1:
         ways[TREE] = _through_tree(model, context)
-    largest = max(plain[plain.isfinite()].abs().tolist(), default=0.0)
     found = {way: _distance(row, plain) for way, row in ways.items()}
+    largest = max(plain[plain.isfinite()].abs().tolist(), default=0.0)
     return found | {LAST_BIT: largest * _epsilon(plain)}
 
 

@@ -23,11 +23,11 @@ from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.measure.compare.command import add_models
 from specdec_lib.measure.compare.verdict import HARDLY
 from specdec_lib.measure.intervals import with_interval
-from specdec_lib.measure.latency.machine import machine_name
+from specdec_lib.measure.latency.passes import machine_name
 from specdec_lib.measure.own_text import whole
 from specdec_lib.measure.planning import Named, Tried, forecasts, plan_settings, timed_passes
-from specdec_lib.measure.race.contenders import AUTOREGRESSIVE, ours
-from specdec_lib.measure.race.families import TOKEN_BY_TOKEN, with_int8_drafts
+from specdec_lib.measure.race.contenders import AUTOREGRESSIVE, TOKEN_BY_TOKEN, our_contenders
+from specdec_lib.measure.race.families import with_int8_drafts
 from specdec_lib.measure.race.harness import race_prompts
 from specdec_lib.measure.race.learning import without_network
 from specdec_lib.measure.race.table import over_plain, ratio_table
@@ -120,10 +120,8 @@ def _race(
     keep: Path,
 ) -> pd.DataFrame:
     """The rows of `ratio_table` over plain decoding of these drafts on held-out prompts."""
-    racing = [
-        ours(ladder.target, draft, sampler, method=method, setting=setting)
-        for (method, setting), draft in raced.items()
-    ]
+    drafts = {setting: (method, draft) for (method, setting), draft in raced.items()}
+    racing = our_contenders(ladder.target, drafts, sampler)
     bar = tqdm(prompts, "held-out prompts", mininterval=1)
     timings = race_prompts(racing, ladder, bar, **limits, folder=keep)
     return over_plain(ratio_table([one for found in timings for one in found], {}))

@@ -20,7 +20,7 @@ from specdec_lib.core.commandline import Parser, write_csv
 from specdec_lib.core.files import DATA, cache_folder
 from specdec_lib.measure.cascades.variants import ALONE, CASCADES, ablations, tune_stacks
 from specdec_lib.measure.intervals import bootstrap
-from specdec_lib.measure.latency import machine_name, prices, time_passes
+from specdec_lib.measure.latency.passes import machine_name, prices, time_passes
 from specdec_lib.measure.own_text import OwnText, replay_draft
 from specdec_lib.measure.replay import CascadeSetting, Recording, record, replay_cascade, swi_table
 from specdec_lib.measure.replay.tuning import Prices, swi_ratio

@@ -22,9 +22,10 @@ from specdec_lib.core.protocols import Draft
 from specdec_lib.drafts.cascade import from_matrix
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.trees.growing import ChainDraft
-from specdec_lib.measure.latency import machine_name
+from specdec_lib.measure.latency.passes import machine_name
+from specdec_lib.measure.race.contenders import our_contenders
 from specdec_lib.measure.race.families import with_int8_drafts
-from specdec_lib.measure.race.harness import race_drafts, warm_up_text
+from specdec_lib.measure.race.harness import race_prompts
 from specdec_lib.measure.replay import MAX_GRAM, CascadeSetting, Recording, Tuned, record, tune
 from specdec_lib.measure.replay.tuning import Prices
 from specdec_lib.measure.sweep.identity import fingerprint
@@ -147,9 +148,9 @@ def time_cascades(
     drafts = {name: ("cascade", draft) for name, draft in racing.items()}
     asked = fingerprint(machine_name(), list(settings.items()), TOKENS, ladder.models)
     options = {"tokens": TOKENS, "folder": cache_folder() / "walltime" / asked}
-    options["warm_up"] = warm_up_text(ladder, Sampler(0), domain)
     bar = tqdm(load_prompts(domain, "held-out", prompts), desc=domain, mininterval=1)
-    timings = chain.from_iterable(race_drafts(ladder, drafts, Sampler(0), bar, **options))
+    racing = our_contenders(ladder.target, drafts, Sampler(0))
+    timings = chain.from_iterable(race_prompts(racing, ladder, bar, **options))
     table = pd.DataFrame(map(vars, timings)).rename(columns={"setting": "draft"})
     passes = pd.DataFrame(table.passes.tolist()).add_suffix("_passes")
     table = table.join(passes).assign(domain=domain)

@@ -3,25 +3,114 @@
 Without --target and --draft it takes the embedded models. Run it where nothing else runs.
 """
 
-import math
-import sys
 from argparse import Namespace
-from pathlib import Path
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import pandas as pd
 import torch
+from tqdm.auto import tqdm
 from transformers.utils.logging import set_verbosity_error
 
 from specdec_lib.core.chance import Sampler
 from specdec_lib.core.commandline import Parser, write_csv
-from specdec_lib.measure.compare.timing import compare_methods
-from specdec_lib.measure.compare.verdict import method_summary, verdict
-from specdec_lib.measure.intervals import with_interval
+from specdec_lib.core.decode.loop import NewTokens
+from specdec_lib.core.kinds import checked
+from specdec_lib.core.protocols import Draft
+from specdec_lib.measure.compare.verdict import HUGGING_PLAIN, PLAIN, method_summary, verdict
+from specdec_lib.measure.race.contenders import (
+    ASSIST,
+    AUTOREGRESSIVE,
+    GENERATE,
+    LOOKUP,
+    TOKEN_BY_TOKEN,
+    Contender,
+    our_contenders,
+)
+from specdec_lib.measure.race.harness import race_prompts
+from specdec_lib.measure.race.lineup import Lineup, method_contenders
 from specdec_lib.measure.sweep.ratios import sampling_of, without_few
 from specdec_lib.models.loading import DTYPES, RUNTIMES
-from specdec_lib.workload import DOMAINS, WHOLE, Ladder, Prompt, load_ladder, load_prompts
+from specdec_lib.workload import DOMAINS, WHOLE, Ladder, Prompt, load_ladder, load_prompts, neutral
 
-USUAL = {"--temperature": 0.0, "--top-k": None, "--seed": 0, "--csv": None}
+SHOWN = """method tokens_per_round acceptance_rate ms_per_token speed_up speed_up_low speed_up_high
+    same""".split()
+EIGHT = "draft, budget 8, depth 4"
+FED = f"tree of {EIGHT}; Max-Gram scout"
+# by name, a method and its setting among those of `specdec bench`, none of them tuned
+USUAL = {
+    PLAIN: (AUTOREGRESSIVE, TOKEN_BY_TOKEN),
+    "Max-Gram, 8 copied tokens": ("n-gram", "Max-Gram, 8 tokens after 2 or more"),
+    "chain of 2": ("chain", "draft, 2 tokens"),
+    "chain of 4": ("chain", "draft, 4 tokens"),
+    "best tree of 4": ("tree", "draft, budget 4, depth 4"),
+    "best tree of 8": ("tree", EIGHT),
+    "tree of 8 fed by Max-Gram": ("staged", FED),
+    "the same beside 8 copied tokens": ("staged", f"{FED}; beside Max-Gram, 8 tokens"),
+    "cascade: draft reviews Max-Gram": ("cascade", "draft, Max-Gram: 1 4 / 0 4"),
+    "tree of 8 fed by n-grams": ("staged", f"tree of {EIGHT}; n-gram scout of 4"),
+    HUGGING_PLAIN: (GENERATE, TOKEN_BY_TOKEN),
+    "Hugging Face, prompt lookup": (LOOKUP, "10 tokens, endings of up to 2"),
+    "Hugging Face, assisted": (ASSIST, "5 tokens, constant, confidence 0.4"),
+}
+
+
+def compared_contenders(
+    ladder: Ladder, sampler: Sampler, own: Mapping[str, Draft]
+) -> list[Contender]:
+    """Those of `USUAL` for which the ladder has the parts, and our loop with drafts of one's own;
+    each is a method.
+    """
+    precision = str(ladder.target.model.dtype).removeprefix("torch.")
+    lineup = Lineup(built_on=[EIGHT], precision=precision)
+    grids = {
+        method: method_contenders({"ours": ladder}, sampler, method, lineup)
+        for method in {method for method, _ in USUAL.values()}
+    }
+    found = {name: grids[method].get(setting) for name, (method, setting) in USUAL.items()}
+    mine = our_contenders(ladder.target, {name: (name, one) for name, one in own.items()}, sampler)
+    found |= {one.method: one for one in mine}
+    greedy = sampler.temperature == 0  # Hugging Face draws its own noise
+    return [
+        replace(one, method=name, exact=one.draft is not None or greedy)
+        for name, one in found.items()
+        if one
+    ]
+
+
+@checked
+def compare_methods(
+    ladder: Ladder,
+    prompts: Sequence[Prompt],
+    sampler: Sampler = Sampler(0),
+    *,
+    own: Mapping[str, Draft] | None = None,
+    max_new_tokens: NewTokens = 40,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """A row per method and prompt: the fields of `Timing`.
+
+    own    drafts of your own, by name, that are tried beside the usual ones
+
+    Every method continues a prompt by as many tokens as the target itself does, up to a stop token
+    or `max_new_tokens`. Sampled texts of Hugging Face, which draws its own noise, need not be the
+    target's own.
+    Raises ValueError if there is no prompt, one with its continuation does not fit into every
+    model, or a draft has a name that is taken.
+    """
+    if not prompts:
+        raise ValueError("a comparison needs prompts, got none")
+    longest = max(prompts, key=lambda prompt: len(ladder.encode(prompt)))
+    if (length := len(ladder.encode(longest))) > ladder.max_positions - max_new_tokens:
+        allowed = f"the smallest model reads at most {ladder.max_positions} with the new"
+        raise ValueError(f"the prompt {longest.name} has {length} tokens: {allowed}")
+    if taken := (own or {}).keys() & USUAL.keys():
+        raise ValueError(f"a draft of your own needs a name of its own, got {', '.join(taken)}")
+    options = {"tokens": max_new_tokens, "seed": seed, "strict": False}
+    with neutral(ladder):  # assisted generation copies the draft's configuration as it finds it
+        contenders = compared_contenders(ladder, sampler, own or {})
+        raced = race_prompts(contenders, ladder, tqdm(prompts, "compare"), **options)
+        return pd.DataFrame(vars(timing) for timings in raced for timing in timings)
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -31,10 +120,10 @@ def main(arguments: list[str] | None = None) -> None:
     add = parser.add_argument
     add("--runtime", default="reference", choices=RUNTIMES, help="of our loop")
     add("--threads", type=int, help="of torch; by default torch's own choice")
-    keep = "a folder for finished prompts: an interrupted comparison goes on from there"
-    add("--keep", type=Path, help=keep)
-    for name, default in USUAL.items():
-        parser.add_common(name, default)
+    parser.add_common("--temperature", 0.0)
+    parser.add_common("--top-k")
+    parser.add_common("--seed", 0)
+    parser.add_common("--csv")
     given = parser.parse_args(arguments)
     set_verbosity_error()  # assisted generation warns about the calls that it makes itself
     if given.threads is not None:
@@ -42,48 +131,25 @@ def main(arguments: list[str] | None = None) -> None:
     sampler = Sampler(given.temperature, top_k=given.top_k)
     prompts, ladder = load_given(given)
     print(_heading(ladder, sampler, given, len(prompts)), flush=True)
-    limits = {name: vars(given)[name] for name in ("max_new_tokens", "seed", "keep")}
-    rows = compare_methods(ladder, prompts, sampler, progress=sys.stderr.isatty(), **limits)
-    summary = method_summary(rows, seed=given.seed)
+    limits = {"max_new_tokens": given.max_new_tokens, "seed": given.seed}
+    summary = method_summary(compare_methods(ladder, prompts, sampler, **limits), seed=given.seed)
     table = without_few(summary)
-    print(_format(table))
+    print(table[SHOWN].round(2).to_string(index=False, na_rep="–"))
     print(f"\n{verdict(summary)}", flush=True)
     if given.csv:
         write_csv(table, given.csv, 6)
 
 
-def _format(table: pd.DataFrame) -> str:
-    width = max(map(len, table.method))
-    lines = [
-        f"{'method':{width}}  tokens per round  acceptance  ms per token  times as fast as plain"
-        " (95 %)  same text"
-    ]
-    for row in table.itertuples():
-        rate = "–" if math.isnan(row.acceptance_rate) else f"{row.acceptance_rate:.2f}"
-        ratio = with_interval(row.speed_up, row.speed_up_low, row.speed_up_high)
-        lines.append(
-            f"{row.method:{width}}  {row.tokens_per_round:16.2f}  {rate:>10} "
-            f" {row.ms_per_token:12.2f}  {ratio:>29}  {row.same:>9}"
-        )
-    return "\n".join(lines)
-
-
 def _heading(ladder: Ladder, sampler: Sampler, given: Namespace, prompts: int) -> str:
-    cards = {model.name: ladder.card["models"][model.name] for model in ladder.models}
+    cards = ladder.card["models"]
     sizes = [f"{name} {cards[name]['parameters']:,}" for name in ("target", "draft")]
-    lines = [
-        f"parameters: {', '.join(sizes)}; {ladder.target.runtime}; {torch.get_num_threads()}"
-        " threads",
-        f"prompts: {prompts} of {given.prompts}, at most {given.max_new_tokens} tokens each,"
-        f" {sampling_of(sampler.temperature, sampler.top_k)}",
-    ]
+    said = f"parameters: {', '.join(sizes)}; {ladder.target.runtime}; {torch.get_num_threads()}"
+    said += f" threads\nprompts: {prompts} of {given.prompts}, at most {given.max_new_tokens}"
+    said += f" tokens each, {sampling_of(sampler.temperature, sampler.top_k)}"
     penalty = ladder.target.model.generation_config.repetition_penalty
     if penalty not in (None, 1.0):
-        lines.append(
-            f"the target's generation configuration has a repetition penalty of {penalty}, which is"
-            " not applied here"
-        )
-    return "\n".join(lines)
+        said += f"\nthe target's own repetition penalty of {penalty} is not applied here"
+    return said
 
 
 def add_models(parser: Parser, dtype: str, limit: int, max_new_tokens: int) -> None:

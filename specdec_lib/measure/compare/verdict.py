@@ -4,12 +4,7 @@ import math
 
 import pandas as pd
 
-from specdec_lib.measure.intervals import (
-    LEAST_FOR_WORDS,
-    LEAST_PROMPTS,
-    bootstrap,
-    named_interval,
-)
+from specdec_lib.measure.intervals import LEAST_FOR_WORDS, LEAST_PROMPTS, bootstrap, named_interval
 
 PLAIN, HUGGING_PLAIN = "plain", "Hugging Face, plain"
 # tokens per round up to which a method guesses nothing that helps, whatever the clock says
@@ -30,16 +25,23 @@ def method_summary(rows: pd.DataFrame, *, seed: int = 0) -> pd.DataFrame:
     """
     by_name = dict(list(rows.groupby("method", sort=False)))
     fastest = min((PLAIN, HUGGING_PLAIN), key=lambda name: _per_token(by_name[name]))
+
+    def ratio(name: str, base: pd.DataFrame, own: pd.DataFrame) -> dict[str, float]:
+        columns = (base.seconds, base.timed_tokens, own.seconds, own.timed_tokens)
+        return named_interval(name, bootstrap(*columns, seed=seed, least=LEAST_FOR_WORDS))
+
     return pd.DataFrame(
         {
             "method": name,
             "prompts": len(own),
             "tokens_per_round": own.tokens.sum() / own["rounds"].sum(),
-            "acceptance_rate": _share(own.accepted, own.tried),
+            "acceptance_rate": own.accepted.sum() / own.tried.sum()
+            if own.tried.any()
+            else math.nan,
             "ms_per_token": 1000 * _per_token(own),
-            **_ratio("speed_up", by_name[PLAIN], own, seed),
+            **ratio("speed_up", by_name[PLAIN], own),
             "baseline": fastest,
-            **_ratio("gain", by_name[fastest], own, seed),
+            **ratio("gain", by_name[fastest], own),
             "same": _same(own),
             "looping": int(own.loops.sum()),
         }
@@ -47,17 +49,8 @@ def method_summary(rows: pd.DataFrame, *, seed: int = 0) -> pd.DataFrame:
     )
 
 
-def _share(part: pd.Series, whole: pd.Series) -> float:
-    return part.sum() / whole.sum() if whole.any() else math.nan
-
-
 def _per_token(rows: pd.DataFrame) -> float:
-    return rows.seconds.sum() / rows.timed_tokens.sum() if rows.timed_tokens.sum() else math.inf
-
-
-def _ratio(name: str, plain: pd.DataFrame, own: pd.DataFrame, seed: int) -> dict[str, float]:
-    columns = (plain.seconds, plain.timed_tokens, own.seconds, own.timed_tokens)
-    return named_interval(name, bootstrap(*columns, seed=seed, least=LEAST_FOR_WORDS))
+    return rows.seconds.sum() / rows.timed_tokens.sum() if rows.timed_tokens.any() else math.inf
 
 
 def _same(rows: pd.DataFrame) -> str:
@@ -74,15 +67,15 @@ def verdict(table: pd.DataFrame) -> str:
     The faster of both plain decoders has to be beaten. Methods whose text is not the target's own
     are passed over, and those with hardly an accepted guess, whose gain is the clock's noise.
     """
+    right = table[~table.method.isin((PLAIN, HUGGING_PLAIN)) & (table.same != "no")]
+    fair = right[(right.tokens_per_round > HARDLY) & right.gain.notna()]
     wrong = table.method[table.same == "no"].tolist()
-    fair = table[
-        ~table.method.isin((PLAIN, HUGGING_PLAIN, *wrong)) & (table.tokens_per_round > HARDLY)
-    ]
-    right = " that wrote the target's own text" if wrong else ""
-    said = [f"Do not speculate: hardly a guess of any method{right} was accepted."]
-    if {*table.method} <= {PLAIN, HUGGING_PLAIN, *wrong}:
+    if right.empty:
         said = ["Do not speculate: no method wrote the target's own text."]
-    if fair.gain.notna().any():
+    elif fair.empty:
+        which = " that wrote the target's own text" if wrong else ""
+        said = [f"Do not speculate: hardly a guess of any method{which} was accepted."]
+    else:
         best = fair.loc[fair.gain.idxmax()]
         said = [_advice(best)]
         said.append(
@@ -91,28 +84,22 @@ def verdict(table: pd.DataFrame) -> str:
             else "The winner was picked on the prompts it is judged on, so expect a little less."
         )
         if best.looping:
-            said.append(
-                f"{best.looping} of {best.prompts} texts repeat themselves, which flatters whatever"
-                " copies."
-            )
+            many = f"{best.looping} of {best.prompts} texts repeat themselves"
+            said.append(f"{many}, which flatters whatever copies.")
     if wrong:
         said.append(f"Not the target's own text, by more than rounding: {', '.join(wrong)}.")
     return " ".join(said)
 
 
 def _advice(best: pd.Series) -> str:
-    against = (
-        "plain decoding"
-        if best.baseline == PLAIN
-        else "plain decoding by Hugging Face, the faster of both"
-    )
-    numbers = f"{best.gain:.2f} times as fast as {against}"
+    numbers = f"{best.gain:.2f} times as fast as plain decoding"
+    if best.baseline != PLAIN:
+        numbers += " by Hugging Face, the faster of both"
     if best.prompts >= LEAST_PROMPTS:
         numbers += f" ({best.gain_low:.2f}–{best.gain_high:.2f})"
     if best.gain_low > 1:
         return f"Speculate: {best.method} is {numbers}."
+    found = f"the best method, {best.method}, is {numbers}"
     if best.gain < 1:
-        return f"Do not speculate: the best method, {best.method}, is {numbers}."
-    return (
-        f"No clear gain: the best method, {best.method}, is {numbers}; plain decoding is simpler."
-    )
+        return f"Do not speculate: {found}."
+    return f"No clear gain: {found}; plain decoding is simpler."

@@ -2,7 +2,6 @@
 second predicted from both. `specdec measure latency` measures all of it into data/measured.
 """
 
-from specdec_lib.measure.latency.machine import machine_name
-from specdec_lib.measure.latency.measuring import Ranges, measure_all, stored_tables
-from specdec_lib.measure.latency.passes import curves, fit_lines, pass_tables, prices, time_passes
-from specdec_lib.measure.latency.speeds import few, grid
+from specdec_lib.measure.latency.measuring import measure_all, stored_tables
+from specdec_lib.measure.latency.passes import fit_lines, machine_name, pass_tables
+from specdec_lib.measure.latency.speeds import Ranges, few, grid

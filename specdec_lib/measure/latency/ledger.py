@@ -18,9 +18,8 @@ import pandas as pd
 from tqdm.auto import tqdm
 
 from specdec_lib.core.chance import Chance, Sampler
-from specdec_lib.core.context import Context
 from specdec_lib.core.decode import models_in, parts_of, refuse_learners
-from specdec_lib.core.protocols import Draft, LanguageModel, Rule, TreeGrower
+from specdec_lib.core.protocols import Draft, LanguageModel, TreeGrower
 from specdec_lib.core.verify import look_up
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.measure.race.contenders import time_rounds
@@ -29,7 +28,6 @@ from specdec_lib.workload import Ladder, Prompt, seeds
 PARTS = ("verify", "draft passes", "choice and noise", "KV moves", "tree", "n-gram", "host")
 VERIFY, DRAFTING, CHOICE, MOVES, TREE, TABLES, HOST = PARTS
 DECISIONS = "choose rank gaps coin draw noise uniform noise_key".split()  # of chance
-WARM_TOKENS = 16
 Part = tuple[str, str]  # a part of the round, and the model it is of, or ""
 
 
@@ -39,7 +37,7 @@ class Stopwatch:
     def __init__(self) -> None:
         self._since = time.perf_counter()
         self._stack: list[Part] = [(HOST, "")]
-        self._seconds: dict[Part, float] = defaultdict(float)
+        self.seconds: dict[Part, float] = defaultdict(float)
 
     @contextmanager
     def part(self, part: Part) -> Iterator[None]:
@@ -52,20 +50,15 @@ class Stopwatch:
             self._charge()
             self._stack.pop()
 
-    def move(self, seconds: float, around: Part, to: Part) -> None:
-        """Seconds of one part become another's."""
-        self._seconds[around] -= seconds
-        self._seconds[to] += seconds
-
     def lap(self) -> dict[Part, float]:
         """The seconds by part since the last lap."""
         self._charge()
-        done, self._seconds = self._seconds, defaultdict(float)
+        done, self.seconds = self.seconds, defaultdict(float)
         return done
 
     def _charge(self) -> None:
         now = time.perf_counter()
-        self._seconds[self._stack[-1]] += now - self._since
+        self.seconds[self._stack[-1]] += now - self._since
         self._since = now
 
 
@@ -78,71 +71,50 @@ def watched(target: LanguageModel, draft: Draft, watch: Stopwatch) -> Iterator[N
     drafts = (part for part in parts if isinstance(part, Draft) and not isinstance(part, NoDraft))
     tables = {id(part) for part in drafts if not models_in(part)}
 
-    def call(around: Part, method: Callable, model: LanguageModel, *given, **named) -> object:
+    def call(around: str, method: Callable, model: LanguageModel, *given, **named) -> object:
         if id(model) in inside:  # a model's method may call another one of its own
             return method(model, *given, **named)
         before, own = model.usage, (VERIFY if model is target else DRAFTING, model.name)
-        if before is None:
-            around = own
-        elif around[0] == MOVES:
-            around = (MOVES, model.name)
+        host = own if before is None else (around, model.name if around == MOVES else "")
         inside.add(id(model))
-        try:
-            with watch.part(around):
-                found = method(model, *given, **named)
-        finally:
-            inside.remove(id(model))
+        with watch.part(host):
+            found = method(model, *given, **named)
+        inside.remove(id(model))
         if before is not None:
-            watch.move((model.usage - before).seconds, around, own)
+            seconds = (model.usage - before).seconds
+            watch.seconds[host] -= seconds
+            watch.seconds[own] += seconds
         return found
 
-    with ExitStack() as replaced:
-        for kind, part in {type(part): part for part in parts}.items():
-            if isinstance(part, LanguageModel):
-                _replace(replaced, kind, "score", partial(call, (MOVES, "")))
-            if isinstance(part, TreeGrower):
-                _replace(replaced, kind, "grow", partial(call, (TREE, "")))
-                _replace(replaced, kind, "rank", partial(call, (TREE, "")))
-            if isinstance(part, Draft):
-                _replace(replaced, kind, "propose", partial(_propose, watch, tables))
-        for name in DECISIONS:
-            _replace(replaced, Chance, name, partial(_decide, watch))
+    def propose(method: Callable, its: Draft, *given, **named) -> object:
+        with watch.part((TABLES if id(its) in tables else TREE, "")):
+            return method(its, *given, **named)
+
+    replaced = [(Chance, name, watch.part((CHOICE, ""))) for name in DECISIONS]
+    for kind, part in {type(part): part for part in parts}.items():
+        names = {"score": MOVES} if isinstance(part, LanguageModel) else {}
+        names |= {"grow": TREE, "rank": TREE} if isinstance(part, TreeGrower) else {}
+        for name, around in names.items():
+            replaced.append((kind, name, partial(_around, partial(call, around))))
+        if isinstance(part, Draft):
+            replaced.append((kind, "propose", partial(_around, propose)))
+    with ExitStack() as stack:
+        for kind, name, timed in replaced:
+            stack.enter_context(mock.patch.object(kind, name, timed(getattr(kind, name))))
         yield
 
 
-def _replace(replaced: ExitStack, kind: type, name: str, wrapper: Callable) -> None:
-    timed = _around(getattr(kind, name), wrapper)
-    replaced.enter_context(mock.patch.object(kind, name, timed))
-
-
-def _propose(
-    watch: Stopwatch, tables: set[int], method: Callable, its: Draft, *given, **named
-) -> object:
-    with watch.part((TABLES if id(its) in tables else TREE, "")):
-        return method(its, *given, **named)
-
-
-def _around(method: Callable, wrapper: Callable) -> Callable:
-    @wraps(method)
-    def timed(*given: object, **named: object) -> object:
-        return wrapper(method, *given, **named)
-
-    return timed
-
-
-def _decide(watch: Stopwatch, method: Callable, *given: object, **named: object) -> object:
-    with watch.part((CHOICE, "")):
-        return method(*given, **named)
+def _around(wrapper: Callable, method: Callable) -> Callable:
+    return wraps(method)(lambda *given, **named: wrapper(method, *given, **named))
 
 
 def round_parts(
     target: LanguageModel,
     drafts: Mapping[str, Draft],
-    prompts: Sequence[Context | Sequence[int]],
+    prompts: Sequence[Sequence[int]],
     chances: Sequence[Chance],
     *,
     max_new_tokens: int = 64,
-    rule: Rule = look_up,
     stop_tokens: Sequence[int] = (),
     progress: bool = True,
 ) -> pd.DataFrame:
@@ -151,28 +123,27 @@ def round_parts(
     wall_seconds, of the whole generation with the ledger, and plain_seconds, without it.
 
     Both runs follow each other, now one first, now the other; the reading of the prompt is in
-    neither. Each draft first decodes a little of the first prompt, which is not counted.
+    neither. Each draft first continues the first prompt once more, which is not counted.
     """
     refuse_learners("a ledger", *drafts.values())
-    limits, found = {"rule": rule, "stop_tokens": tuple(stop_tokens)}, []
+    limits, found = {"max_new_tokens": max_new_tokens, "stop_tokens": stop_tokens}, []
+    limits["rule"] = look_up
     for draft in drafts.values():
-        few = limits | {"max_new_tokens": min(WARM_TOKENS, max_new_tokens)}
-        time_rounds(target, draft, prompts[0], chances[0], **few)
-    limits["max_new_tokens"] = max_new_tokens
+        time_rounds(target, draft, prompts[0], chances[0], **limits)
     turns = list(product(enumerate(zip(prompts, chances, strict=True)), enumerate(drafts.items())))
     bar = tqdm(turns, "ledger", disable=not progress, mininterval=1)
     for (number, (prompt, chance)), (place, (name, draft)) in bar:
         asked, watch, first = (target, draft, prompt, chance), Stopwatch(), (number + place) % 2
         labels = {"draft": name, "temperature": chance.sampler.temperature, "prompt": number}
+        watching = limits | {"rule": watch.part((CHOICE, ""))(look_up)}
         for timed in (first, not first):
             if timed:
-                own = limits | {"rule": _around(rule, partial(_decide, watch))}
                 with watched(target, draft, watch):
-                    done, labels["wall_seconds"] = time_rounds(*asked, **own, on_start=watch.lap)
+                    done, wall = time_rounds(*asked, **watching, on_start=watch.lap)
                     lap = watch.lap()
             else:
                 _, labels["plain_seconds"] = time_rounds(*asked, **limits)
-        labels["rounds"] = len(done)
+        labels |= {"rounds": len(done), "wall_seconds": wall}
         for (part, model), seconds in lap.items():
             found.append(labels | {"part": part, "model": model, "seconds": seconds})
     return pd.DataFrame(found)
@@ -188,12 +159,11 @@ def method_ledger(
     seed: int = 0,
     progress: bool = True,
 ) -> pd.DataFrame:
-    """`shares` of a round of each method's draft on these prompts, with the sampler's columns."""
+    """`shares` of a round of each of these drafts on these prompts."""
     texts = [ladder.encode(prompt) for prompt in prompts]
     chances = [Chance(own, sampler) for own in seeds(prompts, seed)]
     limits = {"max_new_tokens": tokens, "stop_tokens": ladder.stop_tokens, "progress": progress}
-    table = shares(round_parts(ladder.target, drafts, texts, chances, **limits))
-    return table.rename(columns={"draft": "method"}).assign(top_k=sampler.top_k or 0)
+    return shares(round_parts(ladder.target, drafts, texts, chances, **limits))
 
 
 def shares(table: pd.DataFrame) -> pd.DataFrame:
@@ -205,11 +175,15 @@ def shares(table: pd.DataFrame) -> pd.DataFrame:
     for (draft, temperature), group in table.groupby(["draft", "temperature"], sort=False):
         once = group.drop_duplicates("prompt")
         count, wall, plain = once[["rounds", "wall_seconds", "plain_seconds"]].sum()
-        sums = group.groupby(["part", "model"], sort=False).seconds.sum()
-        for part, model in sorted(sums.index, key=lambda key: PARTS.index(key[0])):
-            found.append(
-                {"draft": draft, "temperature": temperature, "part": part, "model": model}
-                | {"round_seconds": sums[part, model] / count, "share": sums[part, model] / wall}
-                | {"accounted": group.seconds.sum() / wall, "watch_cost": wall / plain - 1}
-            )
-    return pd.DataFrame(found)
+        sums = group.groupby(["part", "model"], sort=False).seconds.sum().reset_index()
+        sums = sums.sort_values("part", key=lambda part: part.map(PARTS.index), kind="stable")
+        labels = {
+            "draft": draft,
+            "temperature": temperature,
+            "part": sums.part,
+            "model": sums.model,
+        }
+        spent = {"round_seconds": sums.seconds / count, "share": sums.seconds / wall}
+        costs = {"accounted": group.seconds.sum() / wall, "watch_cost": wall / plain - 1}
+        found.append(pd.DataFrame(labels | spent | costs))
+    return pd.concat(found, ignore_index=True)

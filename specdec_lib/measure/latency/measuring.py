@@ -4,8 +4,7 @@ of data/measured: latency, ledger, speeds and sweeps, each with the name of the 
 What is compared is timed in turn, so that a slow machine slows all of it.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from itertools import chain, product
 from pathlib import Path
 
@@ -16,57 +15,38 @@ from tqdm.auto import tqdm
 from specdec_lib.core.chance import Sampler
 from specdec_lib.core.commandline import Parser
 from specdec_lib.core.files import DATA, check_output, write_whole
-from specdec_lib.measure.latency import speeds
 from specdec_lib.measure.latency.ledger import method_ledger
-from specdec_lib.measure.latency.machine import machine_name, measure_machine, with_roofline
-from specdec_lib.measure.latency.passes import CONTEXTS, ROWS, curves, fit_lines, time_passes
-from specdec_lib.measure.race.harness import race_drafts
+from specdec_lib.measure.latency.passes import (
+    curves,
+    machine_name,
+    measure_machine,
+    time_passes,
+    with_roofline,
+)
+from specdec_lib.measure.latency.speeds import Ranges, few, measured_speed_ups, time_settings
+from specdec_lib.measure.race.contenders import our_contenders
+from specdec_lib.measure.race.harness import race_prompts
 from specdec_lib.measure.sweep.ratios import without_few
 from specdec_lib.models.loading import RUNTIMES
-from specdec_lib.workload import DOMAINS, SPLITS, Ladder, load_ladder, load_prompts
+from specdec_lib.workload import Ladder, load_ladder, load_prompts
 
 PLACE = DATA / "measured"
-SHOWN = ["draft", "temperature", "predicted", "measured", "error", "speed_up"]
-
-
-@dataclass(frozen=True)
-class Ranges:
-    """What to measure over.
-
-    rows, contexts    of the curves, and `repeats` passes per place
-    temperatures      of the first domain's sweep; the other domains are swept at the first one
-    domains           of the sweeps; all else is on prompts of the first
-    prompts           of each split, for speeds; half of them for sweeps, a quarter for the ledger
-    settings          the drafts whose speeds are predicted and measured
-    """
-
-    rows: Sequence[int] = ROWS
-    contexts: Sequence[int] = CONTEXTS
-    repeats: int = 25
-    temperatures: Sequence[float] = (0.0, 0.5, 1.0, 1.5)
-    domains: Sequence[str] = DOMAINS
-    prompts: int = 40
-    max_new_tokens: int = 64
-    settings: Callable[[Ladder, Sampler], Mapping[str, speeds.Kinded]] = speeds.grid
-    seed: int = 0
-    samplers: Sequence[Sampler] = (Sampler(0.0), Sampler(1.0))
-
-    @property
-    def limits(self) -> dict[str, int]:
-        return {"seed": self.seed, "tokens": self.max_new_tokens}
+Ladders = Mapping[str, Ladder]  # by the name of their runtime
 
 
 def measure_all(
-    ladders: Mapping[str, Ladder], ranges: Ranges = Ranges(), *, progress: bool = True
+    ladders: Ladders, ranges: Ranges, *, progress: bool = True
 ) -> dict[str, pd.DataFrame]:
-    """The tables "latency", "ledger", "speeds" and "sweeps", the last two in the last runtime.
-
-    ladders    by the name of their runtime
-    """
-    return {name: measure(ladders, ranges, progress) for name, measure in MEASURES.items()}
+    """The tables "latency", "ledger", "speeds" and "sweeps", the last two in the last runtime."""
+    return {name: measure_table(name, ladders, ranges, progress) for name in MEASURES}
 
 
-def time_curves(ladders: Mapping[str, Ladder], ranges: Ranges, progress: bool) -> pd.DataFrame:
+def measure_table(name: str, ladders: Ladders, ranges: Ranges, progress: bool) -> pd.DataFrame:
+    """One of the tables of `measure_all`."""
+    return pd.concat(MEASURES[name](ladders, ranges, progress), ignore_index=True)
+
+
+def _curves(ladders: Ladders, ranges: Ranges, progress: bool) -> Iterator[pd.DataFrame]:
     """`curves` of every model with the roofline; `ran` is the runtime in the model's own words."""
     models = [(name, model) for name, ladder in ladders.items() for model in ladder.models]
     names = {(model.name, model.runtime): name for name, model in models}
@@ -76,82 +56,57 @@ def time_curves(ladders: Mapping[str, Ladder], ranges: Ranges, progress: bool) -
     table = with_roofline(table, every, machine).assign(ran=table.runtime)
     table["runtime"] = [names[key] for key in zip(table.model, table.ran, strict=True)]
     peaks = {name: getattr(machine, name) for name in ("bytes_per_second", "flops_per_second")}
-    return table.assign(**peaks, machine=machine.name)
+    yield table.assign(**peaks, machine=machine.name)
 
 
-def time_ledger(ladders: Mapping[str, Ladder], ranges: Ranges, progress: bool) -> pd.DataFrame:
+def _ledgers(ladders: Ladders, ranges: Ranges, progress: bool) -> Iterator[pd.DataFrame]:
     """`shares` of one setting of each kind on development prompts, per runtime."""
     prompts = load_prompts(ranges.domains[0], "development", max(1, ranges.prompts // 4))
-    options, found = ranges.limits | {"progress": progress}, []
+    options = ranges.limits | {"progress": progress}
     for (name, ladder), sampler in product(ladders.items(), ranges.samplers):
-        drafts = {label: draft for label, (_, draft) in speeds.few(ladder, sampler).items()}
-        table = method_ledger(ladder, sampler, drafts, prompts, **options).drop(columns="top_k")
-        found.append(table.rename(columns={"method": "draft"}).assign(runtime=name))
-    return pd.concat(found, ignore_index=True)
+        drafts = {label: draft for label, (_, draft) in few(ladder, sampler).items()}
+        yield method_ledger(ladder, sampler, drafts, prompts, **options).assign(runtime=name)
 
 
-def time_speeds(ladders: Mapping[str, Ladder], ranges: Ranges, progress: bool) -> pd.DataFrame:
+def _speeds(ladders: Ladders, ranges: Ranges, progress: bool) -> Iterator[pd.DataFrame]:
     """Tokens per second of every setting, predicted and measured, in the last runtime."""
     runtime, ladder = list(ladders.items())[-1]
-    splits = [load_prompts(ranges.domains[0], name, ranges.prompts) for name in SPLITS]
-    limits, found = ranges.limits | {"rows": ranges.rows, "progress": progress}, []
     for sampler in ranges.samplers:
-        drafts = ranges.settings(ladder, sampler)
-        both = speeds.race_predictions(ladder, drafts, sampler, *splits, **limits)
-        table = speeds.beside_predictions(*both)
-        found.append(table.assign(temperature=sampler.temperature, runtime=runtime))
-    return pd.concat(found, ignore_index=True)
+        table = time_settings(ladder, sampler, ranges, progress)
+        yield table.assign(temperature=sampler.temperature, runtime=runtime)
 
 
-def time_sweeps(ladders: Mapping[str, Ladder], ranges: Ranges, progress: bool) -> pd.DataFrame:
+def _sweeps(ladders: Ladders, ranges: Ranges, progress: bool) -> Iterator[pd.DataFrame]:
     """Speed-ups of `few` on held-out prompts of the first domain at every temperature, and of every
     other domain at the first one, in the last runtime.
     """
     runtime, ladder = list(ladders.items())[-1]
-    found, (first, *others) = [], ranges.domains
+    first, *others = ranges.domains
     places = [(first, temperature) for temperature in ranges.temperatures]
     for domain, temperature in places + [(domain, ranges.temperatures[0]) for domain in others]:
         prompts = load_prompts(domain, "held-out", max(1, ranges.prompts // 2))
         bar = tqdm(prompts, "clock", disable=not progress, mininterval=1)
         sampler = Sampler(temperature)
-        timings = race_drafts(ladder, speeds.few(ladder, sampler), sampler, bar, **ranges.limits)
-        rows = pd.DataFrame(map(vars, chain.from_iterable(timings)))
-        table = speeds.measured_speed_ups(rows)
-        found.append(table.assign(temperature=temperature, domain=domain, runtime=runtime))
-    return pd.concat(found, ignore_index=True)
+        racing = our_contenders(ladder.target, few(ladder, sampler), sampler)
+        timings = race_prompts(racing, ladder, bar, **ranges.limits)
+        table = measured_speed_ups(pd.DataFrame(map(vars, chain.from_iterable(timings))))
+        yield table.assign(temperature=temperature, domain=domain, runtime=runtime)
 
 
-MEASURES = {
-    "latency": time_curves,
-    "ledger": time_ledger,
-    "speeds": time_speeds,
-    "sweeps": time_sweeps,
-}
+MEASURES = {"latency": _curves, "ledger": _ledgers, "speeds": _speeds, "sweeps": _sweeps}
 
 
-def table_file(name: str, *, folder: Path = PLACE) -> Path:
+def table_file(name: str) -> Path:
     """Where a table of this machine is stored."""
-    return folder / f"{name}_{machine_name()}.csv"
-
-
-def store_table(table: pd.DataFrame, name: str, *, folder: Path = PLACE) -> Path:
-    """Write the table under its name and this machine's, whole or not at all."""
-    place = table_file(name, folder=folder)
-    place.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(place, table.to_csv(index=False, float_format="%.7g").encode())
-    return place
+    return PLACE / f"{name}_{machine_name()}.csv"
 
 
 def stored_tables(machine: str = "", *, folder: Path = PLACE) -> dict[str, pd.DataFrame]:
     """The four tables of a machine ("": the first that has all), without intervals from few
-    prompts.
-
-    Raises ValueError if there is none, or a table of that machine is missing.
+    prompts.  Raises ValueError if there is none.
     """
-    having = [
-        {path.stem.partition("_")[2] for path in folder.glob(f"{name}_*.csv")} for name in MEASURES
-    ]
-    known = sorted(set.intersection(*having))
+    # of the table that is written last
+    known = sorted(path.stem.removeprefix("sweeps_") for path in folder.glob("sweeps_*.csv"))
     if not known or (machine and machine not in known):
         what = f"no measurements of {machine or 'any machine'} in {folder}"
         there = ", ".join(known) or "none"
@@ -161,24 +116,21 @@ def stored_tables(machine: str = "", *, folder: Path = PLACE) -> dict[str, pd.Da
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Measure, write each table as soon as it is there, and print what came of it."""
+    """Measure, and write each table as soon as it is there."""
     about = __doc__.partition(": ")[2].partition("\n\n")[0]
-    usual, parser = Ranges(), Parser("measure latency", about)
+    parser = Parser("measure latency", about)
     runtimes = {"choices": RUNTIMES, "default": ("reference", "fast")}
     told = "the last one is that of speeds and sweeps"
     parser.add_argument("--runtimes", nargs="+", **runtimes, help=told)
     told = "for speeds; half for sweeps, a quarter for the ledger"
-    parser.add_common("--limit", usual.prompts, told)
+    parser.add_common("--limit", Ranges().prompts, told)
     parser.add_argument("--threads", type=int, default=1, help="of torch (default: 1)")
     given = parser.parse_args(arguments)
     torch.set_num_threads(given.threads)
     for name in MEASURES:
         check_output(table_file(name))
     ladders = {name: load_ladder(device="cpu", runtime=name) for name in given.runtimes}
-    for name, measure in MEASURES.items():
-        table = measure(ladders, Ranges(prompts=given.limit), True)
-        if name == "latency":
-            print(fit_lines(table).to_string(index=False))
-        if name == "speeds":
-            print(table[SHOWN].round(3).to_string(index=False))
-        print(store_table(table, name))
+    for name in MEASURES:
+        table = measure_table(name, ladders, Ranges(prompts=given.limit), True)
+        write_whole(table_file(name), table.to_csv(index=False, float_format="%.7g").encode())
+        print(table_file(name))

@@ -1,26 +1,36 @@
 """Seconds per pass as a function of rows and context: measured, as medians, as a line and as
-theory reads them; and each model's price against the target.
+theory reads them; and what bounds a pass: what the machine moves and computes at best.
 
 Every model takes its turn in every repeat. A pass reads on from where the model's last one ended.
 """
 
-import math
+import re
 import time
-from collections.abc import Iterator, Sequence
+import timeit
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import product
 
 import numpy as np
 import pandas as pd
+import torch
 from tqdm.auto import tqdm
 
 from specdec_lib.core.context import Context
+from specdec_lib.core.processor import processor_name
 from specdec_lib.core.protocols import LanguageModel
 from specdec_lib.core.tree import TokenTree
-from specdec_lib.theory import PassTable
+from specdec_lib.measure.sweep.traffic import model_shape
+from specdec_lib.models.cached.model import CachedModel
+from specdec_lib.models.fast.model import FastModel
+from specdec_lib.theory import Machine, PassTable, roofline_seconds
 
 ROWS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
 CONTEXTS = (64, 256, 1024)
 MODEL, PLACE = ["model", "runtime"], ["rows", "context_tokens"]
+COPIED = 64 * 2**20  # numbers: 256 MB in float32, far more than any cache
+REPEATS = 7
+MULTIPLIED = 1536  # rows and columns of the matrices that are multiplied
 
 
 def prices(passes: pd.DataFrame) -> pd.DataFrame:
@@ -40,7 +50,7 @@ def time_passes(
     progress: bool = True,
 ) -> pd.DataFrame:
     """Every timed pass as a row: model, runtime, rows, context_tokens, repeat, seconds of `score`,
-    network_seconds, which the model itself counts as its pass (NaN if it counts nothing).
+    network_seconds, which the model itself counts as its pass.
 
     models      may share a name if their `runtime` differs; an encoder-decoder is not timed here
     rows        of a pass: the context's last token and a chain of guesses, one row fewer
@@ -49,60 +59,44 @@ def time_passes(
     In each repeat every model reads each context anew and makes one pass, both untimed, and then
     one over each number of rows; which goes first changes. A first repeat is not counted.
     """
-    names = [(model.name, model.runtime) for model in models]
-    counts = (*rows, *contexts, repeats)
-    if not models or len({*names}) < len(names) or not rows or not contexts or min(counts) < 1:
-        wanted = "models of different names or runtimes, and rows, contexts and repeats from 1"
-        got = f"models {names}, rows {[*rows]}, contexts {[*contexts]}, repeats={repeats}"
-        raise ValueError(f"timing needs {wanted}, got {got}")
+    if not rows or not contexts or min(*rows, *contexts, repeats) < 1:
+        got = f"rows {[*rows]}, contexts {[*contexts]}, repeats={repeats}"
+        raise ValueError(f"timing needs rows, contexts and repeats from 1, got {got}")
     turns = tqdm(range(-1, repeats), desc="passes", disable=not progress, mininterval=1)
-    found = [one for turn in turns for one in one_repeat(models, rows, contexts, turn)]
-    table = pd.DataFrame(found)
+    table = pd.DataFrame(one for turn in turns for one in one_repeat(models, rows, contexts, turn))
     return table[table.repeat >= 0].reset_index(drop=True)
 
 
 def one_repeat(
     models: Sequence[LanguageModel], rows: Sequence[int], contexts: Sequence[int], repeat: int
 ) -> Iterator[dict[str, object]]:
-    """The rows of one repeat of `time_passes`; its number decides what goes first."""
-    for context, model in _rotated(list(product(contexts, models)), repeat):
+    """The rows of one repeat of `time_passes`; its number decides what goes first. The guesses are
+    not how the context goes on: none is known already when it does.
+    """
+    for tokens, model in _rotated(list(product(contexts, models)), repeat):
+        labels = {"model": model.name, "runtime": model.runtime, "context_tokens": tokens}
         counts = [1, *_rotated(list(rows), repeat)]  # the first: the caches are the last pass's
-        timed = zip(counts, _passes(model, context, counts), strict=True)
-        labels = {"runtime": model.runtime, "context_tokens": context, "repeat": repeat}
-        for count, seconds in list(timed)[1:]:
-            yield {"model": model.name, "rows": count} | labels | seconds
+        text = [place % model.vocabulary for place in range(tokens + len(counts) + max(counts))]
+        model.forget()  # an earlier run may have read the same
+        context = Context.of(text[:tokens])
+        model.score(context, TokenTree.rooted(context))
+        for length, count in enumerate(counts, tokens + 1):
+            context = context.extended(text[length - 1 : length])
+            tree = TokenTree.of_paths(context, [text[length + 1 : length + count]])
+            before, started = model.usage, time.perf_counter()
+            float(model.score(context, tree)[-1, 0])  # waits for a device that runs ahead
+            seconds, spent = time.perf_counter() - started, model.usage - before
+            if (spent.passes, spent.rows) != (1, count):
+                ran = f"{model.name} ran {spent.passes} over {spent.rows} in all"
+                raise ValueError(f"one pass over {count} rows was to be timed, {ran}")
+            if length > tokens + 1:
+                timed = {"rows": count, "seconds": seconds, "network_seconds": spent.seconds}
+                yield labels | {"repeat": repeat} | timed
 
 
 def _rotated(turns: list, by: int) -> list:
     first = by % len(turns)
     return turns[first:] + turns[:first]
-
-
-def _passes(model: LanguageModel, prompt: int, counts: Sequence[int]) -> Iterator[dict[str, float]]:
-    """The seconds of passes over so many rows, each one token further after a prompt of so many.
-    The guesses are not how the context goes on: none is known already when it does.
-    """
-    positions = prompt + len(counts) + max(counts) - 1
-    if model.max_positions < positions or model.vocabulary < 2:
-        has = f"{model.max_positions} positions and {model.vocabulary} tokens"
-        raise ValueError(f"{model.name} has {has}; these passes need {positions} and 2")
-    text = [place % model.vocabulary for place in range(positions + 1)]
-    model.forget()  # an earlier run may have read the same
-    context = Context.of(text[:prompt])
-    model.score(context, TokenTree.rooted(context))
-    for length, rows in enumerate(counts, prompt + 1):
-        context = context.extended(text[length - 1 : length])
-        tree = TokenTree.of_paths(context, [text[length + 1 : length + rows]])
-        before, started = model.usage, time.perf_counter()
-        float(model.score(context, tree)[-1, 0])  # waits for a device that runs ahead
-        seconds, network = time.perf_counter() - started, math.nan
-        if before is not None:
-            spent = model.usage - before
-            network = spent.seconds
-            if (spent.passes, spent.rows) != (1, rows):
-                ran = f"{model.name} ran {spent.passes} over {spent.rows} in all"
-                raise ValueError(f"one pass over {rows} rows was to be timed, {ran}")
-        yield {"seconds": seconds, "network_seconds": network}
 
 
 def curves(passes: pd.DataFrame) -> pd.DataFrame:
@@ -150,18 +144,62 @@ def pass_tables(
 
     Raises ValueError unless each model has one number of seconds at each place of its grid.
     """
-    rows = table if runtime is None else table[table.runtime.fillna("") == runtime]
+    rows = table if runtime is None else table[table.runtime == runtime]
     if rows.empty:
-        known = sorted(set(table.runtime.fillna("")))
+        known = sorted(set(table.runtime))
         raise ValueError(f"no pass was timed with runtime {runtime!r}; there are {known}")
     found = {}
     for model, group in rows.groupby("model", sort=False):
-        axes = {"index": "context_tokens", "columns": "rows", "values": column}
-        grid = group.pivot_table(**axes, aggfunc="first", dropna=False)
-        seconds = grid.to_numpy(float)
-        if group.duplicated(PLACE).any() or not math.isfinite(seconds.sum()):
-            got = f"{len(group)} for {grid.size} places"
-            raise ValueError(f"{model} needs one value of {column} per place, got {got}")
+        grid = group.pivot(index="context_tokens", columns="rows", values=column)
         places = (tuple(map(int, grid.columns)), tuple(map(int, grid.index)))
-        found[str(model)] = PassTable(*places, tuple(map(tuple, seconds.tolist())))
+        seconds = grid.to_numpy(float).tolist()
+        found[str(model)] = PassTable(*places, tuple(map(tuple, seconds)))
     return found
+
+
+def machine_name(device: str = "cpu") -> str:
+    """For file names: the GPU, or processor and torch's threads: "amd-epyc-avx2-2-threads"."""
+    words = f"{processor_name()} {torch.get_num_threads()} threads"
+    if device.startswith("cuda"):
+        words = torch.cuda.get_device_name(device)
+    return re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-")
+
+
+def measure_machine() -> Machine:
+    """This machine, with the threads that torch has now: bytes read and written per second by the
+    fastest copy of a large tensor, operations per second of the fastest product of two matrices in
+    float32.
+    """
+    source = torch.ones(COPIED)
+    copied = partial(torch.empty_like(source).copy_, source)
+    matrix = torch.ones(MULTIPLIED, MULTIPLIED)
+    multiplied = partial(torch.matmul, matrix, matrix, out=torch.empty_like(matrix))
+    moved = 2 * source.nbytes / _least_seconds(copied)
+    computed = 2 * MULTIPLIED**3 / _least_seconds(multiplied)
+    return Machine(machine_name(), moved, computed)
+
+
+def _least_seconds(run: Callable[[], object]) -> float:
+    run()
+    return min(timeit.repeat(run, timer=time.perf_counter, repeat=REPEATS, number=1))
+
+
+def with_roofline(
+    table: pd.DataFrame, models: Sequence[CachedModel | FastModel], machine: Machine
+) -> pd.DataFrame:
+    """The table of `curves` with `roofline_seconds`: weights, keys and values, and activations
+    over the bandwidth, or operations over the peak; packed weights have fewer bytes.
+    """
+    shapes = {}
+    for model in models:
+        size = float(model.model.dtype.itemsize)
+        if isinstance(model, FastModel):  # its weights are packed
+            width = model.model.config.get_text_config().hidden_size
+            size = model.weights.head[0].nbytes / (model.weights.columns * width)
+        shapes[model.name, model.runtime] = model_shape(model, bytes_per_number=size)
+    places = zip(table.model, table.runtime, table.rows, table.context_tokens, strict=True)
+    seconds = [
+        roofline_seconds(shapes[model, runtime], machine, rows=rows, context=context)
+        for model, runtime, rows, context in places
+    ]
+    return table.assign(roofline_seconds=seconds)

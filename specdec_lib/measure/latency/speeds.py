@@ -2,7 +2,8 @@
 development prompts and measured pass times predict.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -11,26 +12,25 @@ from scipy.optimize import nnls
 from tqdm.auto import tqdm
 
 from specdec_lib.core.chance import Chance, Sampler
-from specdec_lib.core.context import Context
-from specdec_lib.core.protocols import Draft, LanguageModel
+from specdec_lib.core.protocols import Draft
 from specdec_lib.drafts.cascade import from_matrix
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.max_gram import MaxGram
 from specdec_lib.drafts.staged import StagedTree
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
-from specdec_lib.measure.latency.passes import ROWS, curves, one_repeat, pass_tables
+from specdec_lib.measure.latency.passes import CONTEXTS, ROWS, curves, one_repeat, pass_tables
 from specdec_lib.measure.own_text import whole, work_of
-from specdec_lib.measure.race.contenders import AUTOREGRESSIVE, time_rounds
-from specdec_lib.measure.race.harness import race_drafts
+from specdec_lib.measure.race.contenders import AUTOREGRESSIVE, our_contenders, time_rounds
+from specdec_lib.measure.race.harness import race_prompts
 from specdec_lib.measure.replay.recording import format_matrix
 from specdec_lib.measure.sweep.ratios import ratios
 from specdec_lib.measure.sweep.stacks import scout
 from specdec_lib.theory import Overhead, PassTable
-from specdec_lib.workload import Ladder, Prompt, seeds
+from specdec_lib.workload import DOMAINS, SPLITS, Ladder, load_prompts, seeds
 
 TREES = ((2, 2), (4, 3), (8, 4), (12, 6), (16, 6), (32, 8))  # budget and depth
 MATRICES = (((1, 4), (0, 4)), ((2, 4), (0, 4)), ((1, 8), (0, 4)), ((3, 4), (0, 4)))
-CONTEXTS = (64, 256)  # before the passes that predict
+BEFORE = (64, 256)  # tokens before the passes that predict
 DEEPER = ((1, 0, 4), (0, 2, 4), (0, 0, 4))
 FEW = ("chain of 3", "tree of 8, depth 4", "staged tree of 8, depth 4", "cascade 1 4 / 0 4")
 Kinded = tuple[str, Draft]  # drafts of one kind do the same things more or less often
@@ -67,38 +67,58 @@ def few(ladder: Ladder, sampler: Sampler) -> dict[str, Kinded]:
     return {name: every[name] for name in (AUTOREGRESSIVE, *FEW)}
 
 
-def race_predictions(
-    ladder: Ladder,
-    drafts: Mapping[str, Kinded],
-    sampler: Sampler,
-    development: Sequence[Prompt],
-    held_out: Sequence[Prompt],
-    *,
-    rows: Sequence[int] = ROWS,
-    seed: int = 0,
-    tokens: int,
-    progress: bool = True,
-) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """What development prompts and pass times say of every draft (`predict_speeds`), and what the
-    clock says on held-out ones, a row per `Timing`.
+@dataclass(frozen=True)
+class Ranges:
+    """What to measure over.
+
+    rows, contexts    of the curves, and `repeats` passes per place
+    temperatures      of the first domain's sweep; the other domains are swept at the first one
+    domains           of the sweeps; all else is on prompts of the first
+    prompts           of each split, for speeds; half of them for sweeps, a quarter for the ledger
+    settings          the drafts whose speeds are predicted and measured
+    """
+
+    rows: Sequence[int] = ROWS
+    contexts: Sequence[int] = CONTEXTS
+    repeats: int = 25
+    temperatures: Sequence[float] = (0.0, 0.5, 1.0, 1.5)
+    domains: Sequence[str] = DOMAINS
+    prompts: int = 40
+    max_new_tokens: int = 64
+    settings: Callable[[Ladder, Sampler], Mapping[str, Kinded]] = grid
+    seed: int = 0
+    samplers: Sequence[Sampler] = (Sampler(0.0), Sampler(1.0))
+
+    @property
+    def limits(self) -> dict[str, int]:
+        return {"seed": self.seed, "tokens": self.max_new_tokens}
+
+
+def time_settings(ladder: Ladder, sampler: Sampler, ranges: Ranges, progress: bool) -> pd.DataFrame:
+    """`beside_predictions` of what development prompts and pass times say of every draft, and what
+    the clock says on held-out ones.
 
     In turn, so that both see the same machine: a development prompt, one repeat of the curves of
     all models, a held-out prompt, and so on.
     """
-    found, passes, trials = [], [], []
-    timings = race_drafts(ladder, drafts, sampler, held_out, tokens=tokens, seed=seed)
-    limits = {"max_new_tokens": tokens, "stop_tokens": ladder.stop_tokens}
-    own = seeds(development, seed)
+    drafts, (found, passes, trials) = ranges.settings(ladder, sampler), ([], [], [])
+    development, held_out = (load_prompts(ranges.domains[0], one, ranges.prompts) for one in SPLITS)
+    racing = our_contenders(ladder.target, drafts, sampler)
+    timings = race_prompts(racing, ladder, held_out, **ranges.limits)
+    limits = {"max_new_tokens": ranges.max_new_tokens, "stop_tokens": ladder.stop_tokens}
+    own, target = seeds(development, ranges.seed), ladder.target
     for number in tqdm(range(len(held_out)), desc="clock", disable=not progress, mininterval=1):
         place = number % len(development)
         prompt, chance = ladder.encode(development[place]), Chance(own[place], sampler)
         for name, (kind, draft) in drafts.items():
-            seen = observe(ladder.target, draft, prompt, chance, **limits)
+            done, _ = time_rounds(target, draft, prompt, chance, **limits)
+            seen = {"work": work_of(done, target.name)}
+            seen["outside"] = sum(one.overhead_seconds for one in done)
             trials.append({"method": kind, "setting": name} | seen)
-        passes += one_repeat(ladder.models, rows, CONTEXTS, number)
+        passes += one_repeat(ladder.models, ranges.rows, BEFORE, number)
         found += next(timings)
-    tables = pass_tables(curves(pd.DataFrame(passes)))
-    return predict_speeds(pd.DataFrame(trials), tables), pd.DataFrame(map(vars, found))
+    prediction = predict_speeds(pd.DataFrame(trials), pass_tables(curves(pd.DataFrame(passes))))
+    return beside_predictions(prediction, pd.DataFrame(map(vars, found)))
 
 
 def beside_predictions(prediction: pd.DataFrame, timings: pd.DataFrame) -> pd.DataFrame:
@@ -107,8 +127,6 @@ def beside_predictions(prediction: pd.DataFrame, timings: pd.DataFrame) -> pd.Da
     measured − 1.
     """
     measured = measured_speed_ups(timings).drop(columns="kind")
-    if missing := sorted({AUTOREGRESSIVE, *prediction.draft} - set(measured.draft)):
-        raise ValueError(f"no measurement of {', '.join(missing)}")
     plain = prediction.predicted[prediction.draft == AUTOREGRESSIVE].iloc[0]
     found = prediction.rename(columns={"tokens_per_round": "foreseen_tokens_per_round"})
     both = found.merge(measured, on="draft", validate="1:1")
@@ -128,22 +146,6 @@ def measured_speed_ups(timings: pd.DataFrame) -> pd.DataFrame:
     gain = ratios(rows.assign(sampling=""), *sides, by=by, baseline=AUTOREGRESSIVE)
     found[["speed_up", "speed_up_low", "speed_up_high"]] = gain[["value", "low", "high"]]
     return found.assign(tokens_per_round=ratios(rows, "tokens", "rounds", by=by).value)
-
-
-def observe(
-    target: LanguageModel,
-    draft: Draft,
-    prompt: Context | Sequence[int],
-    chance: Chance,
-    *,
-    max_new_tokens: int = 64,
-    stop_tokens: Sequence[int] = (),
-) -> dict[str, object]:
-    """Decode a prompt: the `work` of its rounds, and their seconds `outside` the models."""
-    limits = {"max_new_tokens": max_new_tokens, "stop_tokens": stop_tokens}
-    done, wall = time_rounds(target, draft, prompt, chance, **limits)
-    inside = sum(used.seconds for one in done for used in one.usage.values())
-    return {"work": work_of(done, target.name), "outside": wall - inside}
 
 
 def fit_overheads(trials: pd.DataFrame) -> dict[str, Overhead]:

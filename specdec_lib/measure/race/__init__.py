@@ -1,4 +1,1 @@
-"""One race for every measurement of speed: contenders take turns on the same texts.
-
-`harness.race` times contenders, `benchmark.benchmark` tunes and races those of `specdec bench`.
-"""
+"""One race for every measurement of speed: contenders take turns on the same texts."""

@@ -1,25 +1,49 @@
-"""What races: a method that continues a prompt and returns its tokens and seconds.
-
-Reading the prompt is left out of every time.
+"""What races: methods that continue a prompt and return its tokens and seconds, without those of
+reading it. They are our loop with any draft, and what a user would pick instead: `generate` of
+Hugging Face, its assisted generation with the same draft, its prompt lookup; and llama.cpp on the
+file that the target is from.
 """
 
+import copy
+import json
+import os
+import shutil
+import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+
+import torch
+from transformers import PreTrainedModel
 
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.context import Context
 from specdec_lib.core.decode import Round, read_prompt, rounds
 from specdec_lib.core.protocols import Draft, LanguageModel, Rule
 from specdec_lib.core.verify import look_up
+from specdec_lib.models.cut_head import CutHead
 
-AUTOREGRESSIVE = "autoregressive"
+AUTOREGRESSIVE, TOKEN_BY_TOKEN = "autoregressive", "token by token"  # a method and its setting
+GENERATE, ASSIST, LOOKUP = HF = ("hf_generate", "hf_assisted", "hf_prompt_lookup")
+LLAMA_CPP, PROGRAM, FILE = "llama.cpp", "llama-bench", "SPECDEC_TARGET_GGUF"
+ASSISTED = (  # tokens per round, schedule, confidence below which the draft stops
+    *((count, "constant", 0.0) for count in (2, 3, 5)),
+    (5, "heuristic_transient", 0.0),
+    (5, "constant", 0.4),
+    (8, "constant", 0.6),
+    (20, "constant", 0.4),  # the defaults
+    (5, "heuristic_transient", 0.4),
+)
+# tokens per round, longest ending that is looked for
+LOOKED_UP = ((3, 2), (5, 2), (10, 2), (3, 3), (5, 3), (10, 3), (10, 1), (16, 2))
 
 
 @dataclass(frozen=True)
 class Continuation:
     """What a contender made of one prompt.
 
+    tokens              none where it does not tell them
     timed_tokens        of all tokens, those that were emitted within `seconds`
     rounds              passes of the target
     accepted, tried     as of rounds; 0 where they are not counted
@@ -43,7 +67,7 @@ class Contender:
     setting    what was chosen within the method, in words
     run        from a prompt, a number of new tokens and a seed to exactly so many tokens
     exact      its tokens must be the target's own for the seed, but for rounding
-    told       it tells its tokens
+    draft      of our loop
     """
 
     method: str
@@ -52,41 +76,35 @@ class Contender:
     sampler: Sampler
     run: Callable[[tuple[int, ...], int, int], Continuation]
     exact: bool = True
-    told: bool = True
-
-    @property
-    def name(self) -> str:
-        """Method, runtime and setting."""
-        return f"{self.method}, {self.runtime}: {self.setting}"
+    draft: Draft | None = field(default=None, compare=False)
 
 
-def ours(
+def our_contenders(
     target: LanguageModel,
-    draft: Draft,
+    drafts: Mapping[str, tuple[str, Draft]],
     sampler: Sampler,
-    *,
-    method: str,
-    setting: str,
     runtime: str = "",
-) -> Contender:
-    """Our loop with this draft as a contender."""
+) -> list[Contender]:
+    """Our loop with each draft: by setting, its method and itself."""
 
-    def run(prompt: tuple[int, ...], count: int, seed: int) -> Continuation:
+    def run(draft: Draft, prompt: tuple[int, ...], count: int, seed: int) -> Continuation:
         chance = Chance(seed, sampler)
         done, seconds = time_rounds(target, draft, prompt, chance, max_new_tokens=count)
         tokens = tuple(token for one in done for token in one.emitted)
-        used = [one.usage for one in done]
-        passes = {name: sum(one[name].passes for one in used if name in one) for name in used[0]}
+        passes = {name: sum(one.usage[name].passes for one in done) for name in done[0].usage}
         accepted, tried = sum(one.accepted for one in done), sum(one.tried for one in done)
         return Continuation(tokens, len(tokens), seconds, len(done), accepted, tried, passes)
 
-    return Contender(method, runtime, setting, sampler, run)
+    return [
+        Contender(method, runtime, setting, sampler, partial(run, draft), draft=draft)
+        for setting, (method, draft) in drafts.items()
+    ]
 
 
 def time_rounds(
     target: LanguageModel,
     draft: Draft,
-    prompt: Context | Sequence[int],
+    prompt: Sequence[int],
     chance: Chance,
     *,
     max_new_tokens: int,
@@ -97,11 +115,113 @@ def time_rounds(
     """The rounds of one generation, and the seconds from the start of the first to the end of the
     last; `on_start` is called when the prompt has been read, just before.
     """
-    context = prompt if isinstance(prompt, Context) else Context.of(prompt)
-    read_prompt(target, draft, context)
+    read_prompt(target, draft, Context.of(prompt))
     limits = {"max_new_tokens": max_new_tokens, "rule": rule, "stop_tokens": stop_tokens}
-    played = rounds(target, draft, context, chance, **limits)
+    played = rounds(target, draft, prompt, chance, **limits)
     on_start()
     started = time.perf_counter()
     done = [one for one, _ in played]
     return done, time.perf_counter() - started
+
+
+class Portions:
+    """A streamer that notes when each portion of tokens came: `generate` of Hugging Face puts them,
+    and ends. The first portion is the prompt, the second ends the reading of it.
+    """
+
+    def __init__(self) -> None:
+        self.times: list[float] = []
+        self.sizes: list[int] = []
+
+    def put(self, tokens: torch.Tensor) -> None:
+        self.end()
+        self.sizes.append(tokens.numel())
+
+    def end(self) -> None:
+        self.times.append(time.perf_counter())
+
+    def continuation(self, tokens: tuple[int, ...]) -> Continuation:
+        """The generation, timed without its first portion of new tokens, made while reading.
+
+        Raises ValueError unless the portions add up to the tokens.
+        """
+        _, first, *others = self.sizes
+        if first + sum(others) != len(tokens):
+            got = f"portions of {[first, *others]}"
+            raise ValueError(f"{len(tokens)} tokens were to be timed by portions, got {got}")
+        seconds = self.times[-1] - self.times[1]
+        return Continuation(tokens, sum(others), seconds, 1 + len(others))
+
+
+def hugging_contenders(
+    method: str, model: PreTrainedModel, draft: PreTrainedModel, sampler: Sampler
+) -> list[Contender]:
+    """One of the methods `HF`, a contender per setting."""
+    plain = copy.deepcopy(draft.generation_config)
+
+    def assisted(count: int, schedule: str, confidence: float) -> Mapping:
+        # anew each time: the heuristic schedule leaves its last value in the draft's
+        config = copy.deepcopy(plain)
+        config.num_assistant_tokens, config.num_assistant_tokens_schedule = count, schedule
+        config.assistant_confidence_threshold = confidence
+        draft.generation_config = config
+        return {"assistant_model": draft}
+
+    def looked_up(count: int, longest: int) -> Mapping:
+        return {"prompt_lookup_num_tokens": count, "max_matching_ngram_size": longest}
+
+    words, options, settings = {
+        GENERATE: (TOKEN_BY_TOKEN, dict, [()]),
+        LOOKUP: ("{} tokens, endings of up to {}", looked_up, LOOKED_UP),
+        ASSIST: ("{} tokens, {}, confidence {:g}", assisted, ASSISTED),
+    }[method]
+
+    def run(setting: tuple, prompt: tuple[int, ...], count: int, seed: int) -> Continuation:
+        given, portions = torch.tensor([prompt], device=model.device), Portions()
+        torch.manual_seed(seed)  # there is no stop token: exactly so many tokens are emitted
+        fixed = {"attention_mask": torch.ones_like(given), "max_new_tokens": count}
+        fixed |= {"eos_token_id": None, "pad_token_id": 0, "streamer": portions}
+        if isinstance(head := draft.get_output_embeddings(), CutHead):
+            head.set_prompt(prompt)
+        made = model.generate(given, **fixed, **_drawn(sampler), **options(*setting))
+        return portions.continuation(tuple(made[0, len(prompt) :].tolist()))
+
+    exact = sampler.temperature == 0 and model.dtype in (torch.float32, torch.float64)
+    runtime = f"Hugging Face {str(model.dtype).removeprefix('torch.')}"
+    return [
+        Contender(method, runtime, words.format(*one), sampler, partial(run, one), exact)
+        for one in settings
+    ]
+
+
+def _drawn(sampler: Sampler) -> Mapping:
+    if sampler.temperature == 0:
+        return {"do_sample": False}
+    heat = {"do_sample": True, "temperature": sampler.temperature}
+    return heat | {"top_p": sampler.top_p, "top_k": sampler.top_k or 0}
+
+
+def llama_cpp(sampler: Sampler) -> Contender | None:
+    """Plain decoding by llama.cpp; None, said in a line, where its program or the file is absent.
+
+    `llama-bench` times tokens after a prompt of the same length, one at a time.  It tells no
+    tokens: what they cost does not depend on which they are, nor on how they are chosen.
+    """
+    program, file = shutil.which(PROGRAM), os.environ.get(FILE)
+    if program is None or file is None:
+        lacking = f"{PROGRAM} is not on the PATH" if program is None else f"{FILE} names no file"
+        print(f"{LLAMA_CPP} does not race: {lacking}")
+        return None
+    threads = str(torch.get_num_threads())
+
+    def run(prompt: tuple[int, ...], count: int, seed: int) -> Continuation:
+        command = [program, "-m", file, "-p", "0", "-n", str(count), "-d", str(len(prompt))]
+        command += ["-t", threads, "-r", "1", "-ngl", "0", "-o", "json"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            last = (done.stderr.strip().splitlines() or ["no message"])[-1]
+            raise ValueError(f"{PROGRAM} failed on {file}: {last}")
+        [found] = json.loads(done.stdout)
+        return Continuation((), count, sum(found["samples_ns"]) / 1e9, count)
+
+    return Contender(LLAMA_CPP, LLAMA_CPP, TOKEN_BY_TOKEN, sampler, run, exact=False)

@@ -14,7 +14,7 @@ from specdec_lib.drafts.combined import FirstDraft, MergedDraft, NoDraft
 from specdec_lib.drafts.max_gram import MaxGram
 from specdec_lib.drafts.staged import StagedChain, StagedTree
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
-from specdec_lib.measure.race.contenders import AUTOREGRESSIVE
+from specdec_lib.measure.race.contenders import AUTOREGRESSIVE, TOKEN_BY_TOKEN
 from specdec_lib.measure.replay.recording import format_matrix
 from specdec_lib.measure.sweep.stacks import scout
 from specdec_lib.models.cached.model import CachedModel
@@ -23,9 +23,7 @@ from specdec_lib.models.loading import fast_model
 from specdec_lib.workload import Ladder
 
 Drafts = Mapping[str, Draft]
-
 ON_TREES = ("staged", "copies first")  # built on the best trees
-TOKEN_BY_TOKEN = "token by token"
 TREES = ((2, 2), (3, 3), (4, 4), (6, 4), (8, 4), (8, 6), (12, 6), (16, 6))  # budget and depth
 # of the middle model, which is right more often and costs twice as much
 WISER = ((3, 3), (4, 4), (6, 5), (8, 6))
@@ -42,11 +40,12 @@ DEEPER = (
 
 def with_int8_drafts(ladder: Ladder) -> Ladder:
     """The same ladder with quicker drafts, in the int8 edition where the runtime knows it."""
-    found = {}
-    for name, model in {"middle": ladder.middle, "draft": ladder.draft}.items():
-        if isinstance(model, FastModel) and model.edition == "exact":
-            found[name] = fast_model(model, edition="int8")
-    return replace(ladder, **found)
+    int8 = {
+        name: fast_model(model, edition="int8")
+        for name, model in _guessers(ladder).items()
+        if isinstance(model, FastModel) and model.edition == "exact"
+    }
+    return replace(ladder, **int8)
 
 
 def drafts(
@@ -55,13 +54,9 @@ def drafts(
     """The grid of one method by setting; "autoregressive" is a grid of one.
 
     built_on    names of trees that staged drafts and tails are built on; without any, all are
-
-    Raises ValueError for another method.
     """
     if method == AUTOREGRESSIVE:
         return {TOKEN_BY_TOKEN: NoDraft()}
-    if method not in OURS:
-        raise ValueError(f"our methods are {AUTOREGRESSIVE}, {', '.join(OURS)}, got {method!r}")
     if method not in ON_TREES:
         return MAKERS[method](ladder, sampler)
     every = trees(ladder, sampler)
@@ -124,24 +119,23 @@ def _scouts(ladder: Ladder, sampler: Sampler) -> dict[str, Draft]:
     copies = MaxGram(None, 4, least=2)
     if ladder.katz is None:
         return {"Max-Gram scout": copies}
-    tables = {size: scout(ladder, sampler, budget=size, depth=5) for size in (1, 2, 4)}
+    one, two, four = (scout(ladder, sampler, budget=size, depth=5) for size in (1, 2, 4))
     return {
         "Max-Gram scout": copies,
-        **{f"n-gram scout of {size}": table for size, table in tables.items()},
-        "n-gram scout of 2 and copies": MergedDraft((copies, tables[2])),
+        "n-gram scout of 1": one,
+        "n-gram scout of 2": two,
+        "n-gram scout of 4": four,
+        "n-gram scout of 2 and copies": MergedDraft((copies, two)),
     }
 
 
 def _staged_chains(ladder: Ladder, sampler: Sampler) -> Drafts:
     """The paper's second stage taken literally: a chain that a model decodes speculatively."""
-    return {
-        f"{name}, {length} tokens; {guide}": StagedChain(
-            model, its, length, match=ladder.match(name, sampler)
-        )
-        for (name, model), length, (guide, its) in product(
-            _guessers(ladder).items(), (2, 3, 4, 6), _scouts(ladder, sampler).items()
-        )
-    }
+    models, guides, found = _guessers(ladder), _scouts(ladder, sampler), {}
+    for (name, model), length, guide in product(models.items(), (2, 3, 4, 6), guides):
+        chain = StagedChain(model, guides[guide], length, match=ladder.match(name, sampler))
+        found[f"{name}, {length} tokens; {guide}"] = chain
+    return found
 
 
 def _cascades(ladder: Ladder, sampler: Sampler, *, width: int = 1) -> Drafts:

@@ -2,9 +2,8 @@
 the clock, into data/measured/learning.csv: a row per held-out prompt, sampler and draft. Run it
 where nothing else runs.
 
-Each draft begins every domain with an empty memory, gets warm on the first tokens of a development
-prompt, and reads the held-out prompts in one order: it knows the answers before, and no other. So
-an interrupted run goes on with the domain that it was at, from its first prompt.
+Each draft begins every domain with an empty memory and reads its held-out prompts in one order, so
+an interrupted run goes on with the first prompt of the domain that it was at.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,9 +27,9 @@ from specdec_lib.drafts.recycling import TokenRecycling
 from specdec_lib.drafts.trees.growing import TreeDraft
 from specdec_lib.measure.intervals import bootstrap, named_interval
 from specdec_lib.measure.latency import machine_name
-from specdec_lib.measure.race.contenders import AUTOREGRESSIVE, ours
+from specdec_lib.measure.race.contenders import AUTOREGRESSIVE, our_contenders
 from specdec_lib.measure.race.families import with_int8_drafts
-from specdec_lib.measure.race.harness import Timing, race_prompts, warm_up_text
+from specdec_lib.measure.race.harness import race_prompts
 from specdec_lib.measure.race.table import ALL
 from specdec_lib.measure.sweep.identity import fingerprint
 from specdec_lib.measure.sweep.kept import Kept, Row
@@ -48,15 +47,14 @@ def learning_drafts(ladder: Ladder, sampler: Sampler) -> Mapping[str, Draft]:
     """Plain decoding; copies, recycled tokens, earlier answers and the draft model's tree alone;
     and what each adds to another one.
     """
-    copies, earlier = MaxGram(None, 8, least=2), EarlierAnswers(8, least=3)
-    match = ladder.match("draft", sampler)
+    copies, match = MaxGram(None, 8, least=2), ladder.match("draft", sampler)
     tree = TreeDraft(ladder.draft, budget=6, depth=4, floor=0.05, match=match)
     options = RECYCLED | {"match": match}
     return {
         AUTOREGRESSIVE: NoDraft(),
         "Max-Gram": copies,
         "Token Recycling": TokenRecycling(**options),
-        "earlier answers": earlier,
+        "earlier answers": EarlierAnswers(8, least=3),
         "Max-Gram, else earlier answers": FirstDraft((copies, EarlierAnswers(8, least=3))),
         "Max-Gram, else recycled": FirstDraft((copies, TokenRecycling(**options))),
         "Max-Gram beside recycled": without_network(match),
@@ -72,23 +70,13 @@ def without_network(match: MatchTable = MatchTable()) -> MergedDraft:
     return MergedDraft((MaxGram(None, 4, least=2), recycled))
 
 
-def time_learning(
-    ladder: Ladder, sampler: Sampler, prompts: Sequence[Prompt], tokens: int = TOKENS
-) -> list[Timing]:
-    """The timings of `learning_drafts` on the prompts of a domain, in their order; they get warm on
-    a development prompt, whose few tokens are all that they know before.
-    """
-    drafts = learning_drafts(ladder, sampler).items()
-    racing = [ours(ladder.target, one, sampler, method=name, setting=name) for name, one in drafts]
-    warm_up = warm_up_text(ladder, sampler, prompts[0].domain)
+def time_learning(ladder: Ladder, sampler: Sampler, prompts: Sequence[Prompt]) -> list[Row]:
+    """The timings of `learning_drafts` on the prompts of a domain, in their order, as rows."""
+    drafts = {name: (name, one) for name, one in learning_drafts(ladder, sampler).items()}
     bar = tqdm(prompts, prompts[0].domain, mininterval=1)
-    raced = race_prompts(racing, ladder, bar, tokens=tokens, warm_up=warm_up)
-    return [one for timings in raced for one in timings]
-
-
-def timing_rows(ladder: Ladder, sampler: Sampler, prompts: Sequence[Prompt]) -> list[Row]:
-    """The same, as rows of a table."""
-    return [asdict(one) for one in time_learning(ladder, sampler, prompts)]
+    racing = our_contenders(ladder.target, drafts, sampler)
+    raced = race_prompts(racing, ladder, bar, tokens=TOKENS)
+    return [asdict(one) for timings in raced for one in timings]
 
 
 def summarise_learning(table: pd.DataFrame) -> pd.DataFrame:
@@ -122,9 +110,9 @@ def main(arguments: list[str] | None = None) -> None:
         prompts = load_prompts(domain, "held-out", given.limit)
         same = fingerprint(machine_name(), sampler, prompts, TOKENS, ladder)
         kept = Kept(cache_folder() / "learning" / same)
-        timings = kept.rows(prompts[0], partial(timing_rows, ladder, sampler, prompts))
+        timings = kept.rows(prompts[0], partial(time_learning, ladder, sampler, prompts))
         sampling = sampling_of(sampler.temperature, sampler.top_k, sampler.top_p)
         rows.append(pd.DataFrame(timings).assign(domain=domain, sampling=sampling))
-    table = pd.concat(rows).drop(columns="loops").rename(columns={"setting": "draft"})
+    table = pd.concat(rows).rename(columns={"setting": "draft"})
     write_csv(table[COLUMNS], PLACE, 6)
     print(summarise_learning(table).round(3).to_string(index=False))

@@ -8,7 +8,7 @@ from itertools import chain, product
 import pandas as pd
 
 from specdec_lib.measure.cascades.variants import by_swi_and_clock
-from specdec_lib.measure.race.table import timed_machine
+from specdec_lib.measure.latency import stored_tables
 from specdec_lib.measure.scorecard.claims import NO_SIGN, RATIO, Claim, millions, read_measured
 from specdec_lib.measure.sweep.ratios import ratios
 from specdec_lib.measure.sweep.traffic import CASCADE
@@ -39,7 +39,8 @@ def cascade_claims(ladder: Ladder) -> list[Claim]:
     """Every table, figure and claim of the paper, in its order."""
     theirs = (price_list("ms")[name] for name in CASCADE.values())
     about = millions(ladder) | {"paper": " : ".join(f"{size:,.0f}" for size in theirs) + " M"}
-    about["machine"], clock = timed_machine(), read_measured("cascade_walltime")
+    about["machine"] = stored_tables()["latency"].machine[0]
+    clock = read_measured("cascade_walltime")
     vicuna = {data: VICUNA.format(domain=DOMAINS[data], data=data, **about) for data in DOMAINS}
     swi, lengths = _tuned(OTHERS.format(**about))
     parts = _ewif(), swi, _walltime(clock, vicuna), _horizontal(clock, vicuna["GSM8K"]), lengths
