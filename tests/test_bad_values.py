@@ -39,7 +39,7 @@ from specdec_lib.measure.sweep.running import sweep
 from specdec_lib.models.loading import load_model
 from specdec_lib.models.table import TableModel
 from specdec_lib.suite.hf import export_setting, flags, import_setting
-from specdec_lib.workload import load_ladder, load_pair, load_prompts, seeds
+from specdec_lib.workload import load_ladder, load_prompts, seeds
 
 TRIES, SECONDS, MEMORY = 3_200, 5.0, 2**30
 LADDER = functools.cache(tiny_ladder)
@@ -73,7 +73,7 @@ def calls() -> dict[str, tuple[Callable, dict]]:
         ChainDraft: dict(model=draft, length=2, floor=0.1),
         StagedTree: dict(draft=tree, scout=copies, guided=2),
         StagedChain: dict(model=draft, scout=copies, length=3, siblings="ranked"),
-        MaxGram: dict(length=4, window=8, least=2),
+        MaxGram: dict(length=4, least=2),
         NgramDraft: dict(table=ladder.katz, budget=4, depth=3, counted_at=1.0),
         FirstDraft: dict(parts=(copies, tree), least=2),
         MergedDraft: dict(parts=(copies, tree)),
@@ -84,7 +84,6 @@ def calls() -> dict[str, tuple[Callable, dict]]:
         load_prompts: dict(domain="code", split="development", limit=1),
         seeds: dict(prompts=prompts, seed=3),
         load_ladder: dict(target="/missing", draft="/missing", device="cpu", runtime="fast"),
-        load_pair: dict(target="/missing", draft="/missing", device="cpu", dtype="float32"),
         load_model: dict(source="/missing", name="x", device="cpu", dtype="float32", tokens=0),
         TableModel: dict(logits=lambda path: torch.zeros(3), vocabulary=3, max_positions=9),
         Setting: dict(name="a", draft=tree, sampler=Sampler(), rule=look_up),

@@ -62,7 +62,6 @@ def test_few_rounds_are_drawn_towards_the_mean_of_all():
 test_a_policy_needs_a_tally_per_situation = refusals(
     (lambda: best_policy({}, (0.5, 0.5)), "got 0 and 2"),
     (lambda: best_policy({"one": [Tally(1, 1, 1)]}, (0.5, 0.5)), "got 1 and 2"),
-    (lambda: smoothed([Tally(0, 0, 0)]), "a round in some situation"),
 )
 
 

@@ -105,9 +105,6 @@ def test_rounds_stream_while_the_loop_runs():
     for played, stop in rounds(spied, NOTHING, PROMPT, Chance(0), **limits):
         seen.append((len(played.emitted), stop, len(passes)))
     assert seen == [(1, None, 1), (1, None, 2), (1, "length", 3)]
-    heard = []
-    whole = decode(spied, NOTHING, PROMPT, Chance(0), **limits, on_round=heard.append)
-    assert heard == list(whole.rounds)
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,9 +31,8 @@ from torch import Tensor
 
 from specdec_lib.core.chance import Chance, EveryBranch, Sampler, every_outcome
 from specdec_lib.core.decode import decode
-from specdec_lib.core.verify import look_up, reject
-from specdec_lib.drafts import staged
-from specdec_lib.drafts.cascade import Reviewed, lenience
+from specdec_lib.core.verify import reject
+from specdec_lib.drafts.cascade import Reviewed, walks
 from specdec_lib.drafts.staged import StagedChain
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
 
@@ -107,7 +106,7 @@ def naive(wanted, token, row, lenience):
 def test_the_naive_lenient_row_is_caught_in_every_nesting(kind, monkeypatch):
     model = models(3, 2)
     target, draft = model("target"), cascade(kind, 5.0, "iid")(model)
-    monkeypatch.setattr(lenience, "lenient_probs", naive)
+    monkeypatch.setattr(walks, "lenient_probs", naive)
     assert deviation(target, draft, T1, length=2) > 1e-3
 
 
@@ -117,7 +116,7 @@ def test_the_naive_lenient_row_has_its_published_distribution(monkeypatch):
     guesser = ChainDraft(fixed_model((0.1, 0.1, 0.8), "draft"), 1, siblings="iid")
     reviewed = Reviewed(reviewer, guesser, lenience=3.0, siblings="iid")
     assert deviation(target, reviewed, T1, length=1) < 1e-12
-    monkeypatch.setattr(lenience, "lenient_probs", naive)
+    monkeypatch.setattr(walks, "lenient_probs", naive)
 
     def run(chance):
         return first_round(target, reviewed, PROMPT, chance, rule=reject, room=3)[:1]
@@ -131,17 +130,17 @@ def test_a_wrong_inner_rule_is_caught(bug, monkeypatch):
     draft, scout = fixed_model((0.2, 0.5, 0.3), "draft"), fixed_model((0.6, 0.2, 0.2), "scout")
     if bug == "no correction":
 
-        def accept_all(tree, logits, chance):
-            return look_up(tree, logits, Chance(0, Sampler(0)))
+        def accept_all(tree, *given, **options):
+            return reject(tree, *given, **options | {"leniences": [1e9] * len(tree)})
 
-        monkeypatch.setattr(staged, "reject", accept_all)
+        monkeypatch.setattr(walks, "reject", accept_all)
     else:
-        real, row = StagedChain._walk, T1.probs(scout.logits(()))
+        real, row = Reviewed._walk, T1.probs(scout.logits(()))
 
         def walk(*given):
-            return [(node, child._replace(row=row)) for node, child in real(*given)]
+            return [(node, [kept._replace(row=row)]) for node, [kept] in real(*given)]
 
-        monkeypatch.setattr(StagedChain, "_walk", walk)
+        monkeypatch.setattr(Reviewed, "_walk", walk)
     guesser = StagedChain(draft, ChainDraft(scout, 1, siblings="iid"), 2, siblings="iid")
     assert deviation(fixed_model((0.5, 0.3, 0.2)), guesser, T1, length=2) > 1e-3
 

@@ -5,8 +5,7 @@ from tiny import tiny_ladder
 
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.decode import decode
-from specdec_lib.drafts.combined import NoDraft
-from specdec_lib.drafts.planned import SITUATIONS
+from specdec_lib.drafts.combined import SITUATIONS, NoDraft
 from specdec_lib.measure import trials as measuring
 from specdec_lib.measure.planning import PLANNED
 from specdec_lib.measure.race import harness

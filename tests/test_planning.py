@@ -6,8 +6,8 @@ from tiny import tiny_ladder
 
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.decode import decode
-from specdec_lib.drafts.earlier import EarlierAnswers
-from specdec_lib.drafts.planned import SITUATIONS
+from specdec_lib.drafts.combined import SITUATIONS
+from specdec_lib.drafts.learning import EarlierAnswers
 from specdec_lib.measure import regret
 from specdec_lib.measure.planning import (
     PLANNED,

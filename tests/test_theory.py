@@ -6,16 +6,17 @@ import pytest
 from fakes import refusals
 
 from specdec_lib.theory import RTX_4090, Machine, ModelShape, roofline_seconds
-from specdec_lib.theory.cascades import (
+from specdec_lib.theory.chains import (
     best_relay,
-    counted_speed_up,
+    chain_speed_up,
+    chain_tokens,
     phi,
     relay_speed_up,
+    speed_up,
     vertical_tokens,
 )
-from specdec_lib.theory.chains import chain_speed_up, chain_tokens, speed_up
 from specdec_lib.theory.costs import bytes_moved, pass_flops
-from specdec_lib.workload.published import price_list, published
+from specdec_lib.workload.published import published
 
 # rate, inner rate, length, reviews, tokens
 VERTICAL = [(0.8, 0.3, 10, 2, 2.8283), (0.65, 0.2, 5, 3, 2.4606), (0.73, 0.5, 3, 4, 3.3928)]
@@ -29,12 +30,6 @@ CHAINS = [  # rate, length, tokens, speed-up
 ]
 GPT2_LARGE = ModelShape(36, 1280, 50257)
 GPT2_BYTES = GPT2_LARGE.weights * GPT2_LARGE.bytes_per_number
-
-
-def pass_bytes(model: ModelShape, rows: int, context: int, *, activations: bool = True) -> float:
-    return bytes_moved(model, passes=1, rows=rows, context_tokens=context, activations=activations)
-
-
 ROOFLINE = [(1, 1.579), (16, 1.585), (64, 1.602), (128, 1.626), (256, 2.539)]  # rows, milliseconds
 
 
@@ -68,23 +63,21 @@ def test_the_roofline_of_gpt2_large_is_the_published_one(rows, milliseconds):
 def test_gpt2_large_reads_and_computes_what_was_published():
     assert GPT2_BYTES == pytest.approx(1.544e9, rel=1e-3)
     assert GPT2_BYTES * 150 / RTX_4090.bytes_per_second == pytest.approx(0.23, abs=5e-4)
-    seconds = roofline_seconds(GPT2_LARGE, RTX_4090, rows=1, context=0, activations=False)
-    assert 1 / seconds == pytest.approx(653, abs=0.5)
     bare = dataclasses.replace(GPT2_LARGE, vocabulary=0)
     body, whole = (pass_flops(model, 1, 0) for model in (bare, GPT2_LARGE))
     assert (body, whole) == pytest.approx((1.416e9, 1.544e9), rel=5e-4)
-    assert body * 150 / RTX_4090.flops_per_second == pytest.approx(0.0013, abs=2e-5)
     assert RTX_4090.ridge == pytest.approx(164, abs=0.5)
 
 
 def test_shared_key_heads_and_a_gate_are_counted():
     llama = ModelShape(2, 8, 100, 4.0, query_width=8, key_width=4, inner_width=12, matrices=3)
+    counts = {"passes": 1, "rows": 3, "context_tokens": 5}
     weights = 2 * (8 * (8 + 4 + 4 + 8) + 3 * 8 * 12)
     assert llama.weights == weights + 800
     moved = weights + 800 + 2 * 2 * 4 * (5 + 2 * 3)
-    assert pass_bytes(llama, 3, 5, activations=False) == 4 * moved
+    assert bytes_moved(llama, **counts, activations=False) == 4 * moved
     written = 2 * (6 * 8 + 2 * 8 + 2 * 4 + 3 * 12)
-    assert pass_bytes(llama, 3, 5) == 4 * (moved + 3 * (2 * written + 100))
+    assert bytes_moved(llama, **counts) == 4 * (moved + 3 * (2 * written + 100))
     assert pass_flops(llama, 3, 5) == 2 * 3 * llama.weights + 4 * 2 * 8 * 3 * 8
 
 
@@ -93,7 +86,7 @@ def vertical_speed_up(rate, inner, length, reviews, cost: float) -> float:
     return speed_up(tokens, draft_passes=reviews, draft_cost=cost)
 
 
-@pytest.mark.parametrize("x", (0, 0.7, 1, 2.5))
+@pytest.mark.parametrize("x", (0, 0.7, 1))
 @pytest.mark.parametrize("length", (0, 1, 6))
 @pytest.mark.parametrize("rate", (0, 0.4, 1))
 def test_phi_is_the_generating_function_of_a_chains_tokens(rate, length, x):
@@ -150,29 +143,13 @@ def test_what_free_copies_gain(rate, cost, low, high):
         assert 100 * (best / alone - 1) == pytest.approx(percent, abs=0.05)
 
 
-def test_standard_prices_make_a_speed_up_of_counts():
-    passes = {"t5-xxl": 40, "t5-base": 200, "mag": 90}
-    lists = map(price_list, ("pw", "ms"))
-    by_size, by_time = (counted_speed_up(120, passes, one, target="t5-xxl") for one in lists)
-    assert by_size == pytest.approx(120 / (40 + 200 * 0.04))
-    assert by_time == pytest.approx(120 * 11300 / (40 * 11300 + 200 * 220))
-    assert counted_speed_up(50, {"t": 50}, {"t": 3.0}, target="t") == 1
-
-
-PAIR = {"a": 1, "b": 1}
-
-
 test_a_value_out_of_range_is_named = refusals(
     (lambda: chain_tokens(1.2, 3), "acceptance_rate of chain_tokens .* from 0 to 1, got 1.2"),
     (lambda: chain_tokens(0.5, -1), "length of chain_tokens must be .* to 65,536, got -1"),
-    (lambda: speed_up(0.5, draft_passes=1, draft_cost=0), "got 0.5, 1, 0 and 1"),
-    (lambda: speed_up(2, draft_passes=1, draft_cost=0, verify=0), "got 2, 1, 0 and 0"),
+    (lambda: speed_up(0.5, draft_passes=1, draft_cost=0), "tokens_per_round of .*, got 0.5"),
+    (lambda: speed_up(2, draft_passes=1, draft_cost=0, verify=0), "verify of .*, got 0"),
     (lambda: ModelShape(0, 8, 8), "layers of ModelShape must be .*, got 0"),
     (lambda: Machine("none", 0.0, 1.0), "bytes_per_second of Machine must be .*, got 0.0"),
-    (lambda: pass_bytes(GPT2_LARGE, 1, -1), "context_tokens=-1"),
-    (lambda: bytes_moved(GPT2_LARGE, passes=3, rows=2, context_tokens=0), "passes=3, rows=2"),
-    (lambda: relay_speed_up([0.5], [-0.1], [2]), r"\[-0.1\] and \[2\]"),
-    (lambda: counted_speed_up(3, PAIR, {"a": 1}, target="a"), "b has none; there are a"),
-    (lambda: counted_speed_up(3, {"b": 1}, PAIR, target="a"), r"got 'a', .* passes {'b': 1}"),
-    (lambda: counted_speed_up(3, {"a": 1, "b": -1}, PAIR, target="a"), "'b': -1"),
+    (lambda: bytes_moved(GPT2_LARGE, passes=3, rows=2, context_tokens=0), "3 passes, 2 rows"),
+    (lambda: relay_speed_up([0.5], [-0.1], [2]), r"costs of .*, got \[-0.1\]"),
 )

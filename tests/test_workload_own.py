@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 import torch
 from own_models import changed, gpt2, llama, swap, tokenizer, without_tokenizer
-from transformers import T5Config, T5ForConditionalGeneration
 
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.decode import decode
@@ -17,7 +16,7 @@ from specdec_lib.drafts.trees.growing import ChainDraft
 from specdec_lib.measure.race import families
 from specdec_lib.measure.sweep import stacks
 from specdec_lib.models.loading import load_model, load_seq2seq
-from specdec_lib.workload import Prompt, load_ladder, load_pair
+from specdec_lib.workload import Prompt, load_ladder
 
 TEXT = "def f(x):\n    return"
 
@@ -106,9 +105,6 @@ def test_a_prompt_that_a_model_cannot_read_is_refused(tmp_path, folders):
         ladder.encode(Prompt("long", "x = 1\n" * 20, "own", "held-out", "here"))
 
 
-T5 = {"d_model": 16, "d_kv": 8, "d_ff": 16, "num_layers": 1, "num_heads": 2}
-
-
 @pytest.mark.parametrize(
     "load, options, said",
     [
@@ -167,21 +163,3 @@ def test_the_bench_and_the_readmes_table_leave_out_what_an_own_pair_lacks(own, l
     whole, less = (set(stacks.table_drafts(one, sampler)) for one in (ladder, own))
     missing = ("n-gram", "staged", "cascade")
     assert whole - less == {name for name in whole if name.startswith(missing)} and less < whole
-
-
-def test_a_pair_of_t5_folders_of_ones_own_decodes(tmp_path):
-    config = T5Config(vocab_size=4096, decoder_start_token_id=1, eos_token_id=0, **T5)
-    target, draft = tmp_path / "target", tmp_path / "draft"
-    for seed, folder in enumerate((target, draft)):
-        torch.manual_seed(seed)
-        T5ForConditionalGeneration(config).save_pretrained(folder)
-        tokenizer().save_pretrained(folder)
-    pair = load_pair(target, draft, device="cpu")
-    assert pair.stop_tokens == (0,) and pair.card["models"]["draft"]["source"] == str(draft)
-    plain, chained = (
-        decode(pair.target, draft, pair.encode(TEXT), Chance(0), max_new_tokens=8).tokens
-        for draft in (NoDraft(), ChainDraft(pair.draft, 3))
-    )
-    assert plain == chained
-    with pytest.raises(ValueError, match=r"a pair of your own .*, got target=.* and draft=None"):
-        load_pair(target, device="cpu")

@@ -21,9 +21,8 @@ class Context:
     def __post_init__(self) -> None:
         if not self.tokens:
             raise ValueError("the prompt is empty; give a token, such as that of the start")
-        given, length = self.prompt_tokens, len(self.tokens)
-        if not 1 <= given <= length:
-            raise ValueError(f"prompt_tokens must lie in 1…{length}, got {given}")
+        if not 1 <= self.prompt_tokens <= len(self):
+            raise ValueError(f"prompt_tokens must lie in 1…{len(self)}, got {self.prompt_tokens}")
         if min(self.tokens) < 0:
             raise ValueError(f"tokens are numbers from 0 on, got {min(self.tokens)}")
 
@@ -37,8 +36,8 @@ class Context:
     def extended(self, tokens: list[int] | tuple[int, ...]) -> "Context":
         """This context with generated tokens appended (numbers from 0 on, not checked)."""
         longer = object.__new__(Context)  # not checked again: all tokens so far were
-        vars(longer).update(vars(self) | {"tokens": self.tokens + tuple(tokens)})
-        vars(longer)["begun"] = self.tokens
+        changed = {"tokens": self.tokens + tuple(tokens), "begun": self.tokens}
+        vars(longer).update(vars(self) | changed)
         return longer
 
     @property

@@ -70,9 +70,7 @@ def write_together(contents: Mapping[Path, bytes]) -> None:
 
 
 def replace_marked(mark: str, text: str, page: Path = README) -> None:
-    """Replace what stands between "<!-- MARK: begin -->" and "<!-- MARK: end -->" of a page; raises
-    ValueError if one is missing.
-    """
+    """Replace what stands between "<!-- MARK: begin -->" and "<!-- MARK: end -->" of a page."""
     begin, end = (f"<!-- {mark}: {side} -->" for side in ("begin", "end"))
     whole = page.read_text(encoding="utf-8")
     if begin not in whole or end not in whole:
@@ -123,9 +121,7 @@ def check_writable(folder: Path) -> None:
 
 
 def checked_card(folder: Path, needed: Iterable[str]) -> dict:
-    """The manifest `card.json` of a folder; raises ValueError unless it lists all `needed` files,
-    and each listed file exists and has its SHA-256.
-    """
+    """The manifest of a folder, which lists all `needed` files by SHA-256, else ValueError."""
     path = folder / "card.json"
     if not path.is_file():
         raise ValueError(f"stored file {path} is missing; {REMEDY}")

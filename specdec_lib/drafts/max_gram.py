@@ -5,7 +5,7 @@ one token, as in the paper's listing.
 Source: Chen et al. 2024 (cascade speculative drafting), section 3.3 and Listing 1. Where we differ:
 a match lies wholly in the prompt or wholly in the generation, and something must follow it there;
 no more than `length` tokens come back; a token the bigram table never saw ends the chain instead of
-guessing token 0; a window and a least length may be set.
+guessing token 0; a least length may be set.
 """
 
 from collections.abc import Sequence
@@ -27,22 +27,18 @@ ORIGINS = PROMPT, GENERATION, BIGRAM = "prompt", "generation", "bigram"  # sourc
 class MaxGram:
     """A chain of copied tokens, continued from a bigram table.
 
-    bigrams          integers [vocab]: likeliest next token, −1 for none (`Katz.bigrams`); or None
-    length           tokens in the chain, at most
-    window, least    longest (None: no limit) and shortest suffix that is searched for, in tokens
+    bigrams    integers [vocab]: likeliest next token, −1 for none (`Katz.bigrams`); or None
+    length     tokens in the chain, at most
+    least      shortest suffix that is searched for, in tokens
 
-    Raises ValueError for bad limits or a bad table; `propose` does for a token outside the table.
+    Raises ValueError for a bad table; `propose` does for a token outside the table.
     """
 
     bigrams: np.ndarray | None = None
     length: Count = 10
-    window: int | None = field(default=None, kw_only=True)
-    least: int = field(default=1, kw_only=True)
+    least: Count = field(default=1, kw_only=True)
 
     def __post_init__(self) -> None:
-        if self.least < 1 or (self.window is not None and self.window < self.least):
-            got = f"least={self.least} and window={self.window}"
-            raise ValueError(f"a match has 1 token or more, up to the window, got {got}")
         if (table := self.bigrams) is None:
             return
         if table.ndim != 1 or table.dtype.kind not in "iu":
@@ -69,10 +65,9 @@ class MaxGram:
 
     def _copied(self, context: Context) -> tuple[str, tuple[int, ...]]:
         """Where the match lies, and what followed it there."""
-        text, given = as_text(context.tokens), context.prompt_tokens
-        first = text[:given] if context.source is None else as_text(context.source)
-        for origin, region in ((PROMPT, first), (GENERATION, text[given:])):
-            end = find_ending(text, region[:-1], window=self.window, least=self.least)
+        text, *regions = searched(context)
+        for origin, region in zip((PROMPT, GENERATION), regions, strict=True):
+            end = find_ending(text, region[:-1], self.least)
             if end is not None:
                 return origin, tuple(map(ord, region[end : end + self.length]))
         return "", ()
@@ -97,15 +92,22 @@ def copied_chain(context: Context, tokens: Sequence[int], sources: Sequence[str]
     return TokenTree.rooted(context).grown(tokens, nodes, source=sources, scores=scores)
 
 
-def find_ending(text: str, region: str, *, window: int | None, least: int) -> int | None:
-    """Where the first occurrence of the longest suffix of `text` in `region` ends, or None."""
-    size = longest_ending(text, region, window)
+def searched(context: Context) -> tuple[str, str, str]:
+    """The context as text, and where its ending is searched: prompt or source, and generation."""
+    text, given = as_text(context.tokens), context.prompt_tokens
+    first = text[:given] if context.source is None else as_text(context.source)
+    return text, first, text[given:]
+
+
+def find_ending(text: str, region: str, least: int) -> int | None:
+    """Where the longest suffix of `text`, if `least` long, first ends in `region`, or None."""
+    size = longest_ending(text, region)
     return region.index(text[-size:]) + size if size >= least else None
 
 
-def longest_ending(text: str, region: str, window: int | None = None) -> int:
-    """The length of the longest suffix of `text`, of at most `window` characters, in `region`."""
-    most = min(len(text), len(region), window or len(text))
+def longest_ending(text: str, region: str) -> int:
+    """The length of the longest suffix of `text` in `region`."""
+    most = min(len(text), len(region))
     size, step = 0, 1
     while step:  # an ending stands there only if every shorter one does
         longer = size + step

@@ -16,7 +16,7 @@ import pandas as pd
 
 from specdec_lib.core.chance import Sampler
 from specdec_lib.core.protocols import Draft
-from specdec_lib.drafts.planned import SITUATIONS, Planned
+from specdec_lib.drafts.combined import SITUATIONS, Planned
 from specdec_lib.measure.intervals import bootstrap, named_interval
 from specdec_lib.measure.latency.passes import ROWS, curves, pass_tables, time_passes
 from specdec_lib.measure.latency.speeds import fit_overheads

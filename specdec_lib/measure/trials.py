@@ -16,7 +16,7 @@ from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.context import Context
 from specdec_lib.core.decode import Round
 from specdec_lib.core.protocols import Draft
-from specdec_lib.drafts.planned import situation
+from specdec_lib.drafts.combined import situation
 from specdec_lib.measure.own_text import OwnText, replay_draft, work_of
 from specdec_lib.measure.race.families import drafts
 from specdec_lib.measure.race.harness import WARM_UP, TargetText, target_texts

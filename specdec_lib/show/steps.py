@@ -10,9 +10,8 @@ from specdec_lib.core.chance import Chance
 from specdec_lib.core.context import Context
 from specdec_lib.core.decode.loop import check_arguments
 from specdec_lib.core.protocols import Draft, LanguageModel, Rule, Verdict
-from specdec_lib.core.trace import Choice, FinalDraw, Trial
 from specdec_lib.core.tree import ROOT, TokenTree
-from specdec_lib.core.verify import UNWARPED, look_up, reject
+from specdec_lib.core.verify import UNWARPED, Choice, FinalDraw, Trial, look_up, reject
 from specdec_lib.drafts.staged import StagedTree
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
 

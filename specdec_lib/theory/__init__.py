@@ -1,14 +1,14 @@
 """Closed forms of tokens per round, speed-up, best trees, cascades, and a pass's ideal seconds."""
 
-from specdec_lib.theory.cascades import (
+from specdec_lib.theory.chains import (
+    Verify,
     best_relay,
-    counted_speed_up,
+    chain_tokens,
     phi,
     relay_speed_up,
     vertical_tokens,
 )
-from specdec_lib.theory.chains import Verify, chain_tokens
-from specdec_lib.theory.choosing import Margin, Policy, Tally, best_policy, margin, smoothed
+from specdec_lib.theory.choosing import Margin, Tally, best_policy, margin, smoothed
 from specdec_lib.theory.costs import (
     A40,
     RTX_4090,

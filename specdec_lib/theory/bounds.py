@@ -54,12 +54,12 @@ def proposed(
     for row, token, width in reversed([*zip(offered, tokens, widths, strict=True)]):
         if siblings == "iid":
             below = 1 - (1 - float(row[token]) * below) ** width
-        elif width <= 2:
-            odds = _odds(row) if width == 2 else np.zeros(1)
+        elif width > 2:
+            raise ValueError(f'siblings are "iid", or at most two "distinct" ones, got {width}')
+        else:
+            odds = _odds(row)
             later = float(odds.sum() - odds[token]) if width == 2 else 0.0
             below *= min(1.0, float(row[token]) * (1 + later))
-        else:
-            raise ValueError(f'siblings are "iid", or at most two "distinct" ones, got {width}')
     return below
 
 

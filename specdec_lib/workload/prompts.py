@@ -1,16 +1,16 @@
 """Prompt sets, embedded, published and your own, and a seed per prompt."""
 
 import hashlib
+import reprlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import ConfigDict
+from pydantic import ConfigDict, StringConstraints, TypeAdapter, ValidationError
 
-from specdec_lib.core.files import DATA, REMEDY
+from specdec_lib.core.files import DATA, REMEDY, parse_json
 from specdec_lib.core.kinds import Within, checked
-from specdec_lib.workload.jsonl import Text, checked_line, lines
 
 DOMAINS = ("chat", "code", "summary", "math")
 DOCSTRING = "docstring"  # the encoder-decoder pair's
@@ -36,6 +36,9 @@ PUBLISHED: dict[str, tuple[str, dict[str, str]]] = {
     "spec-bench": ("{turns[0]}", {"path": "json", "data_files": QUESTIONS, "split": "train"}),
 }
 
+Text = Annotated[str, StringConstraints(pattern=r"\S")]
+"""A text that is not empty."""
+
 
 @dataclass(frozen=True)
 class Prompt:
@@ -47,6 +50,9 @@ class Prompt:
     split: Literal["development", "held-out"]
     origin: Text
     __pydantic_config__: ClassVar = ConfigDict(extra="forbid")  # where a line is checked
+
+
+PROMPT = TypeAdapter(Prompt)
 
 
 @checked
@@ -114,12 +120,35 @@ def _distinct(domain: str, given: Iterator[tuple[str, object]]) -> list[Prompt]:
         if isinstance(line, Mapping):
             line = {"name": f"{domain}/{number}", "domain": domain, "origin": where} | line
             line.setdefault("split", split_of(str(line["name"])))
-        prompt = checked_line(where, line, Prompt)
+        try:
+            prompt = PROMPT.validate_python(line)
+        except ValidationError as error:
+            raise ValueError(f"{where}: {wrong_fields(error, 'the line')}") from error
         if prompt.name in first:
             before = first[prompt.name][0]
             raise ValueError(f"{where}: the name {prompt.name!r} was there before ({before})")
         first[prompt.name] = where, prompt
     return [prompt for _, prompt in first.values()]
+
+
+def lines(path: Path) -> Iterator[tuple[str, object]]:
+    """Every line's place and value; ValueError for a missing file, no UTF-8 or no JSON."""
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ValueError(f"there is no file {path}, or it is not UTF-8 ({error})") from error
+    for number, line in enumerate(text.rstrip().split("\n"), 1):
+        where = f"{path}, line {number}"
+        try:
+            yield where, parse_json(line)
+        except ValueError as error:
+            raise ValueError(f"{where}: it is not JSON ({error})") from error
+
+
+def wrong_fields(error: ValidationError, whole: str) -> str:
+    """Each wrong field, or the whole, with what is wrong and what was got."""
+    found = [(".".join(map(str, one["loc"])) or whole, one) for one in error.errors()]
+    return "; ".join(f"{at}: {one['msg']}, got {reprlib.repr(one['input'])}" for at, one in found)
 
 
 def split_of(name: str) -> str:

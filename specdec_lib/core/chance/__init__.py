@@ -2,4 +2,4 @@
 
 from specdec_lib.core.chance.enumerated import EveryBranch, every_outcome
 from specdec_lib.core.chance.keyed import Chance, Slots
-from specdec_lib.core.chance.sampler import Sampler, largest, likeliest, unwarped
+from specdec_lib.core.chance.sampler import Sampler, largest, unwarped

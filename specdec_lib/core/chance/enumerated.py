@@ -12,41 +12,37 @@ from specdec_lib.core.chance.sampler import Sampler
 
 @dataclass
 class Branches:
-    """The decisions of one run, the product of their probabilities, and their keys.
+    """The decisions of one run, and the product of their probabilities.
 
-    script    the branch to take at each of the first decisions; later ones take the first branch
-    taken     per decision: the branch taken, and the number of possible ones
+    begun     the branches to take at the first decisions; later ones take the first possible one
+    others    what other runs begin with: the branches that this one leaves are added
+    taken     the branch taken, by key
     """
 
-    script: list[int]
-    taken: list[tuple[int, int]] = field(default_factory=list)
+    begun: tuple[int, ...] = ()
+    others: list[tuple[int, ...]] = field(default_factory=list)
+    taken: dict[Hashable, int] = field(default_factory=dict)
     probability: float = 1.0
-    keys: set[Hashable] = field(default_factory=set)
 
     def decide(self, key: Hashable, probabilities: Sequence[float]) -> int:
         """The index of the branch taken; raises ValueError if `key` was decided before."""
-        if key in self.keys:
+        if key in self.taken:
             raise ValueError(f"every decision needs a key of its own, asked twice for {key}")
-        self.keys.add(key)
-        possible = [branch for branch, probability in enumerate(probabilities) if probability > 0]
-        choice = self.script[len(self.taken)] if len(self.taken) < len(self.script) else 0
-        self.taken.append((choice, len(possible)))
-        self.probability *= probabilities[possible[choice]]
-        return possible[choice]
-
-    def next_script(self) -> list[int] | None:
-        """The script of the next run in order, or None after the last."""
-        taken = list(self.taken)
-        while taken and taken[-1][0] + 1 == taken[-1][1]:
-            taken.pop()
-        return [*(choice for choice, _ in taken[:-1]), taken[-1][0] + 1] if taken else None
+        if len(self.taken) < len(self.begun):
+            branch = self.begun[len(self.taken)]
+        else:
+            branch, *left = (one for one, share in enumerate(probabilities) if share > 0)
+            self.others += [(*self.taken.values(), one) for one in reversed(left)]
+        self.taken[key] = branch
+        self.probability *= probabilities[branch]
+        return branch
 
 
 @dataclass(frozen=True)
 class EveryBranch(Chance):
     """A `Chance` whose coins and draws follow `branches`; sampling by noise raises ValueError."""
 
-    branches: Branches = field(default_factory=lambda: Branches([]))
+    branches: Branches = field(default_factory=Branches)
 
     def noise_key(self, position: int) -> int:
         if (temperature := self.sampler.temperature) > 0:
@@ -70,14 +66,11 @@ def every_outcome(
     sampler: Sampler,
     kind: Callable[..., EveryBranch] = EveryBranch,
 ) -> dict[tuple[int, ...], float]:
-    """The exact probability of each outcome of `run`, which is called once per branch with a
-    `kind`: `EveryBranch` or a subclass.
-    """
+    """The exact probability of each outcome of `run`, called once per branch with a `kind`."""
     outcomes: dict[tuple[int, ...], float] = {}
-    script: list[int] | None = []
-    while script is not None:
-        branches = Branches(script)
+    begun: list[tuple[int, ...]] = [()]
+    while begun:
+        branches = Branches(begun.pop(), begun)
         outcome = run(kind(0, sampler, branches=branches))
         outcomes[outcome] = outcomes.get(outcome, 0.0) + branches.probability
-        script = branches.next_script()
     return outcomes

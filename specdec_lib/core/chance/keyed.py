@@ -42,9 +42,7 @@ class Chance:
         object.__setattr__(self, "seed", int(self.seed))
 
     def choose(self, logits: Float[Tensor, " vocab"], position: int) -> int:
-        """The token at `position`, which `logits` predict: at temperature 0 the argmax, else a
-        Gumbel-max sample whose noise depends on seed and position alone.
-        """
+        """The token at `position`: at temperature 0 the argmax, else a Gumbel-max sample."""
         tokens, values = self._perturbed(logits, position)
         place = int(values.argmax())
         return place if tokens is None else int(tokens[place])
@@ -52,35 +50,26 @@ class Chance:
     def rank(
         self, logits: Float[Tensor, " vocab"], position: int, k: int
     ) -> tuple[list[int], list[float]]:
-        """The k best tokens for `position` under the same noise, of which the first is what
-        `choose` returns, and each one's gap to the best in nats; fewer where fewer are possible. At
-        temperature 0 the noise is 0, and log-probabilities are unwarped.
-
-        Source: Kool et al. 2019 (Gumbel-top-k is a sample without replacement).
+        """The k best tokens under the same noise, of which the first is what `choose` returns, and
+        each one's gap to the best in nats; fewer where fewer are possible. At temperature 0 the
+        noise is 0, and log-probabilities are unwarped. Source: Kool et al. 2019 (Gumbel-top-k).
         """
         allowed, perturbed = self._perturbed(logits, position)
         places, values = largest(perturbed, k)
-        return places if allowed is None else allowed[places].tolist(), [
-            values[0] - value for value in values
-        ]
+        tokens = places if allowed is None else allowed[places].tolist()
+        return tokens, [values[0] - value for value in values]
 
     def gaps(
         self, logits: Float[Tensor, " vocab"], position: int, tokens: Sequence[int]
     ) -> list[float]:
         """The gap of each token as in `rank`; inf if the warped distribution excludes it."""
         allowed, perturbed = self._perturbed(logits, position)
-        if allowed is None:
-            values = perturbed[list(tokens)].tolist()
-        else:
-            known = dict(zip(allowed.tolist(), perturbed.tolist(), strict=True))
-            values = [known.get(token, -math.inf) for token in tokens]
-        highest = float(perturbed.max())
-        return [highest - value for value in values]
+        values = np.full(len(logits), -math.inf)
+        values[slice(None) if allowed is None else allowed] = perturbed
+        return (perturbed.max() - values[list(tokens)]).tolist()
 
     def coin(self, probability: float, root_position: int, slots: Slots) -> bool:
-        """Whether a test of this probability succeeds, for the node that these child ranks lead to
-        in the tree whose root is at position `root_position`.
-        """
+        """Whether a test of this probability succeeds, for the node at `slots` below this root."""
         return self.uniform("coin", root_position, slots) < probability
 
     def draw(
@@ -93,9 +82,8 @@ class Chance:
         """
         cumulative = probs.double().cumsum(-1)
         aim = self.uniform(use, root_position, slots) * cumulative[-1]
-        return int(
-            torch.searchsorted(cumulative, aim, right=True).clamp(max=int(probs.nonzero()[-1]))
-        )
+        token = int(torch.searchsorted(cumulative, aim, right=True))
+        return min(token, int(probs.nonzero()[-1]))  # by rounding the aim may be the whole sum
 
     def inner(self, part: str, slots: Slots = ()) -> "Chance":
         """A Chance for a part of a composite draft: the same noise, independent coins and draws. A
@@ -123,10 +111,10 @@ class Chance:
     def _perturbed(self, logits: Float[Tensor, " vocab"], position: int) -> Candidates:
         """Allowed tokens; log-probabilities plus noise, or unwarped logits at temperature 0."""
         if self.sampler.temperature == 0:
-            return Candidates(None, checked_logits(logits))
+            return None, checked_logits(logits)
         key, (tokens, log_probs) = self.noise_key(position), self.sampler.candidates(logits)
         noise = _whole_noise(key, len(logits)) if tokens is None else _noise(key, tokens)
-        return Candidates(tokens, log_probs.astype(np.float64) + noise)
+        return tokens, log_probs.astype(np.float64) + noise
 
 
 def _noise(key: int, tokens: Int[np.ndarray, " some"]) -> Float64[np.ndarray, " some"]:

@@ -7,6 +7,8 @@ tokens are counted over all drafts, as in the published code.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import count, repeat
 from typing import Annotated, Literal
 
 from torch import Tensor
@@ -18,12 +20,10 @@ from specdec_lib.core.kinds import Within, checked
 from specdec_lib.core.protocols import Draft, LanguageModel
 from specdec_lib.core.tree import ROOT, Count, MatchTable, TokenTree, leading
 from specdec_lib.core.verify import look_up
-from specdec_lib.drafts.cascade.lenience import lenience_of, reject_leniently
+from specdec_lib.drafts.cascade.walks import allowed_child, ranked_path, reject_leniently
 from specdec_lib.drafts.max_gram import ORIGINS
-from specdec_lib.drafts.trees.following import ranked_path
 from specdec_lib.drafts.trees.slots import Child, add_children
 
-VIA = " via "
 Walk = list[tuple[int, list[Child]]]
 Lenient = Annotated[float, Within(1, 1e9)]
 
@@ -36,7 +36,7 @@ class Reviewed:
 
     lenience           l, where 1 is none; for "iid" a guess is accepted with probability
                        min(1, l · wanted ÷ offered), its probability under the reviewer ÷ that
-                       under its drafter; for "ranked" as `Lenience` says
+                       under its drafter; for "ranked" as `allowed_child` says
     exempt_max_gram    Max-Gram's nodes, bigrams too, that no model has reviewed get lenience 1
     siblings           "ranked": the reviewer follows its choices under the shared noise; "iid": it
                        accepts and draws as `reject` does, and hands up rows
@@ -68,10 +68,13 @@ class Reviewed:
             return tree
         inner = chance.inner("review", (tree.root_position,))
         guessed = self.draft.propose(context, inner.inner("guess")).cut(room)
-        walk = self._quick_walk(context, guessed, inner) or self._walk(context, guessed, inner)
-        name, nodes = self.reviewer.name, [node for node, _ in walk]
-        sources = [*(f"{guessed.sources[node]}{VIA}{name}" for node in nodes[1:]), name]
-        last = ROOT
+        return self.review(context, guessed, inner, via=f" via {self.reviewer.name}")
+
+    def review(self, context: Context, guessed: TokenTree, chance: Chance, via: str) -> TokenTree:
+        """What the reviewer hands up of guesses that fit it; `via` is added to their sources."""
+        walk = self._quick_walk(context, guessed, chance) or self._walk(context, guessed, chance)
+        sources = [*(guessed.sources[node] + via for node, _ in walk[1:]), self.reviewer.name]
+        tree, last = TokenTree.rooted(context), ROOT
         for (_, (kept, *others)), source in zip(walk, sources, strict=True):
             children = [kept._replace(source=source), *others]
             last, tree = len(tree), add_children(tree, {last: children})
@@ -81,60 +84,57 @@ class Reviewed:
         """The same as `_walk`, if the reviewer ranks children itself and there is no lenience."""
         if self.siblings != "ranked" or self.lenience != 1:
             return None
-        given = self.reviewer, context, guessed, chance
-        path = ranked_path(*given, width=self.width, match=self.match)
-        name = self.reviewer.name
-        return path and [
-            (node, [Child(token, factor, None, name) for token, factor in zip(*its, strict=True)])
-            for node, its in path
-        ]
+        shape = {"width": self.width, "match": self.match}
+        path = ranked_path(self.reviewer, context, guessed, chance, **shape)
+        return path and [(node, list(map(self._child, *ranked))) for node, ranked in path]
 
     def _walk(self, context: Context, guessed: TokenTree, chance: Chance) -> Walk:
         """The review: each node on the accepted path, with the children handed up for it."""
         logits = self.reviewer.score(context, guessed)
-        lenience = lenience_of(guessed, self.lenience, exempt_max_gram=self.exempt_max_gram)
+        exempt = ORIGINS if self.exempt_max_gram else ()
+        leniences = [1.0 if source in exempt else self.lenience for source in guessed.sources]
         if self.siblings == "ranked":
-            verdict, rows = look_up(guessed, logits, chance, lenience=lenience), ()
+            allowed = partial(allowed_child, guessed, logits, chance, leniences)
+            verdict, rows = look_up(guessed, logits, chance, otherwise=allowed), repeat(None)
         else:
-            verdict, rows = reject_leniently(guessed, logits, chance, lenience.factors)
-        nodes = ROOT, *verdict.path
-        tokens = [*(guessed.tokens[node] for node in verdict.path), verdict.bonus]
-        if not rows:
-            return [
-                (node, self._ranked(logits[node], token, guessed.position(node) + 1, chance))
-                for node, token in zip(nodes, tokens, strict=True)
-            ]
-        found = []
-        for place, (node, token, row) in enumerate(zip(nodes, tokens, rows, strict=True)):
-            kept = Child(token, 1.0, row, self.reviewer.name)
-            place = guessed.root_position, place
-            found.append((node, self._drawn(logits[node], kept, place, chance)))
-        return found
+            verdict, rows = reject_leniently(guessed, logits, chance, leniences)
+        hand_up = self._ranked if self.siblings == "ranked" else self._drawn
+        tokens = *(guessed.tokens[node] for node in verdict.path), verdict.bonus
+        return [
+            (node, hand_up(guessed, node, logits[node], self._child(token, 1.0, row), chance))
+            for node, token, row in zip((ROOT, *verdict.path), tokens, rows, strict=False)
+        ]
 
-    def _ranked(self, logits: Tensor, token: int, position: int, chance: Chance) -> list[Child]:
+    def _child(self, token: int, factor: float, row: Tensor | None = None) -> Child:
+        return Child(token, factor, row, self.reviewer.name)
+
+    def _ranked(
+        self, guessed: TokenTree, node: int, logits: Tensor, kept: Child, chance: Chance
+    ) -> list[Child]:
         """The token that goes on, and the reviewer's likeliest others."""
+        position = guessed.position(node) + 1
         if chance.sampler.temperature == 0:
             found = chance.rank(logits, position, self.width)[0] if self.width > 1 else []
-            tokens = [*dict.fromkeys((token, *found))]
+            tokens = [*dict.fromkeys((kept.token, *found))]
             factors = dict(zip(tokens, unwarped(logits, tokens), strict=True))
         else:
             found, gaps = leading(*chance.rank(logits, position, max(2, self.width)), self.width)
-            factors = {one: self.match.rate(rank, gaps[rank]) for rank, one in enumerate(found)}
-            factors.setdefault(token, self.match.rate(len(found)))
-        chosen = dict.fromkeys((token, *factors))  # the kept one first
-        return [Child(one, factors[one], None, self.reviewer.name) for one in chosen][: self.width]
+            factors = dict(zip(found, map(self.match.rate, count(), gaps), strict=True))
+            factors.setdefault(kept.token, self.match.rate(len(found)))
+        chosen = [*dict.fromkeys((kept.token, *factors))]  # the kept one first
+        return [self._child(one, factors[one]) for one in chosen[: self.width]]
 
     def _drawn(
-        self, logits: Tensor, kept: Child, place: tuple[int, int], chance: Chance
+        self, guessed: TokenTree, node: int, logits: Tensor, kept: Child, chance: Chance
     ) -> list[Child]:
         """The token that goes on, and independent draws of the reviewer."""
-        (root, depth), probs = place, chance.sampler.probs(logits)
-        greedy = chance.sampler.temperature == 0
+        probs, greedy = chance.sampler.probs(logits), chance.sampler.temperature == 0
         factor = unwarped(logits, [kept.token])[0] if greedy else self.match.rate(0)
         found = [kept._replace(factor=factor)]
         for rank in range(1, self.width):
-            token = chance.draw("sibling", probs, root, (0,) * depth + (rank,))
-            found.append(Child(token, self.match.rate(rank), probs, self.reviewer.name))
+            slots = (0,) * guessed.depths[node] + (rank,)
+            token = chance.draw("sibling", probs, guessed.root_position, slots)
+            found.append(self._child(token, self.match.rate(rank), probs))
         return found
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from jaxtyping import Float
 from torch import Tensor
 
-from specdec_lib.core.chance import Chance, largest, likeliest
+from specdec_lib.core.chance import Chance, largest, unwarped
 from specdec_lib.core.context import Context
 from specdec_lib.core.kinds import Within, checked
 from specdec_lib.core.protocols import LanguageModel, Ranked, TreeGrower
@@ -159,7 +159,8 @@ class TreeDraft:
             tokens, gaps = leading(*chance.rank(logits, position, max(2, width)), width)
             return tokens, [self.match.rate(rank, gap) for rank, gap in enumerate(gaps)]
         if chance.sampler.temperature == 0:
-            return likeliest(logits, width)
+            tokens, _ = chance.rank(logits, position, width)
+            return tokens, unwarped(logits, tokens)
         return largest(chance.sampler.probs(logits).numpy(force=True), width)
 
     def _drawn(

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from specdec_lib.core.chance import Slots
 from specdec_lib.core.tree import MatchTable, Shape, TokenTree, check_widths
-from specdec_lib.core.tree.growth import grow_best_first
+from specdec_lib.core.tree.shape import grow_best_first
 
 SlotWidths = dict[int, dict[Slots, int]]  # per level: ranks of a node to its number of children
 
@@ -76,19 +76,18 @@ def add_children(
     above: float = -1.0,
 ) -> TokenTree:
     """The tree with these children that score `floor` or more, and more than `above`."""
-    found, scores = [], []
-    for node, its in children.items():
-        for child in its:
-            score = tree.scores[node] * min(1.0, child.factor)  # rounding may give more than 1
-            if score >= floor and score > above:
-                found.append((node, child))
-                scores.append(score)
+    scored = (  # rounding may give a factor above 1
+        (node, child, tree.scores[node] * min(1.0, child.factor))
+        for node, its in children.items()
+        for child in its
+    )
+    found = [one for one in scored if one[2] >= floor and one[2] > above]
     return tree.grown(
-        [child.token for _, child in found],
-        [parent for parent, _ in found],
-        source=[child.source for _, child in found],
-        scores=scores,
-        rows=[child.row for _, child in found],
+        [child.token for _, child, _ in found],
+        [parent for parent, _, _ in found],
+        source=[child.source for _, child, _ in found],
+        scores=[score for _, _, score in found],
+        rows=[child.row for _, child, _ in found],
     )
 
 

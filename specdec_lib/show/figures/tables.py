@@ -8,9 +8,8 @@ from torch import Tensor
 
 from specdec_lib.core.chance import Chance
 from specdec_lib.core.decode import Generation
-from specdec_lib.core.trace import Choice
 from specdec_lib.core.tree import MatchTable, Shape, TokenTree
-from specdec_lib.core.verify import look_up
+from specdec_lib.core.verify import Choice, look_up
 from specdec_lib.theory import Rates
 from specdec_lib.theory.trees import path_probabilities
 

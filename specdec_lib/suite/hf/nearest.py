@@ -8,7 +8,7 @@ from operator import mul
 from specdec_lib.core.tree import MatchTable, Shape
 from specdec_lib.drafts.trees.slots import best_slots
 
-WINDOW = 10  # longest ending that is looked for where Max-Gram has no limit
+WINDOW = 10  # longest ending that is looked for; Max-Gram has no limit
 DRAWN = ("iid", "distinct")  # siblings that are drawn by chance
 LOST = {  # by draft, whose fields stand in braces
     "NgramDraft": "the n-gram table with its back-off and its tree: the text is copied",
@@ -59,8 +59,8 @@ def nearest(draft: Mapping) -> Nearest:
         case {"type": "TreeDraft", "model": {"model": name}}:
             length, width, guesses = _shape(draft)
             found = replace(_chain(name, length, draft), width=width, guesses=guesses)
-        case {"type": "MaxGram", "length": int(length), "least": int(least), "window": window}:
-            found = Nearest(None, length, length, window=max(least, window or WINDOW), least=least)
+        case {"type": "MaxGram", "length": int(length), "least": int(least)}:
+            found = Nearest(None, length, length, window=max(least, WINDOW), least=least)
         case {"type": "NgramDraft", "depth": int(depth), "widths": widths}:
             length = len(widths or range(depth))
             found = Nearest(None, length, length)

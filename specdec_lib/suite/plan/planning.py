@@ -59,7 +59,7 @@ class Plan:
     setting      the one with the best forecast, or plain decoding unless `pays` is "yes"
     pays         "yes", "no" or "unclear": whether it beats plain decoding on held-out prompts
     forecasts    `measure.planning.forecasts` of every setting on development prompts
-    policy       per situation (`drafts.planned.situation`) the setting that is worth most
+    policy       per situation (`drafts.combined.situation`) the setting that is worth most
     held_out     rows of `ratio_table` over plain decoding, which is the first; the second has the
                  best forecast, the third the best of another method; the last is FREE
     margin       what the forecast gain of the second hangs on

@@ -167,7 +167,7 @@ def check_parameters(
     """
     from pydantic import ConfigDict, ValidationError, create_model
 
-    from specdec_lib.workload.jsonl import wrong_fields  # late: it imports torch
+    from specdec_lib.workload.prompts import wrong_fields  # late: it imports torch
 
     said = f"{notebook.stem} declares {', '.join(map(': '.join, kinds.items()))}"
     config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
