@@ -83,14 +83,12 @@ def sweep_partial(folder: Path) -> list[str]:
     """Delete the unfinished files of ended processes in a folder, and return their names."""
     import psutil
 
-    found = [
-        path
-        for path in folder.glob(".*.partial*")
-        if (match := PARTIAL.fullmatch(path.name)) and not psutil.pid_exists(int(match[1]))
-    ]
-    for path in found:
-        path.unlink(missing_ok=True)
-    return sorted(path.name for path in found)
+    found = []
+    for path in sorted(folder.glob(".*.partial*")):
+        if (match := PARTIAL.fullmatch(path.name)) and not psutil.pid_exists(int(match[1])):
+            path.unlink(missing_ok=True)
+            found.append(path.name)
+    return found
 
 
 def check_output(path: Path) -> None:
@@ -128,12 +126,10 @@ def checked_card(folder: Path, needed: Iterable[str]) -> dict:
     try:
         card = parse_json(path.read_text(encoding="utf-8"))
         files = card["files"]
-        missing = set(needed) - files.keys()
+        if missing := set(needed) - files.keys():
+            raise ValueError(f"it does not list {', '.join(sorted(missing))}")
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"stored file {path} is damaged ({error!r}); {REMEDY}") from error
-    if missing:
-        listed = f"it does not list {', '.join(sorted(missing))}"
-        raise ValueError(f"stored file {path} is damaged: {listed}; {REMEDY}")
     for name, digest in files.items():
         there = (folder / name).is_file()
         if not there or file_digest(folder / name) != digest:

@@ -3,7 +3,10 @@
 import functools
 from bisect import bisect_right
 from dataclasses import dataclass, field
-from typing import Annotated, NamedTuple
+from typing import Annotated
+
+import numpy as np
+from jaxtyping import Float64
 
 from specdec_lib.core.chance import Chance
 from specdec_lib.core.context import Context
@@ -34,10 +37,6 @@ class MergedDraft:
     """The guesses of several drafts in one tree, equal siblings made one; none may be drawn."""
 
     parts: tuple[Draft, ...]
-
-    def __post_init__(self) -> None:
-        if not self.parts:
-            raise ValueError("a merged draft needs at least one part, got none")
 
     def propose(self, context: Context, chance: Chance) -> TokenTree:
         """The merged tree; raises ValueError if a part's guesses have rows."""
@@ -79,21 +78,12 @@ def situation(context: Context) -> int:
     return bisect_right(MATCHES, max(longest_ending(ending, region[:-1]) for region in regions))
 
 
-class Proposal(NamedTuple):
-    """A proposal not verified yet, and how many guesses are expected to be accepted."""
-
-    context: Context
-    tree: TokenTree
-    models: tuple[str, ...]
-    expected: float
-
-
 class Acceptance:
     """Accepted and expected guesses of this generation; copies and pickles of it start empty."""
 
     def __init__(self) -> None:
-        self._last: Proposal | None = None
-        self._sums: dict[tuple[str, ...], tuple[float, float]] = {}
+        self._last: tuple[Context, TokenTree, tuple[str, ...], float] | None = None
+        self._sums: dict[tuple[str, ...], Float64[np.ndarray, 2]] = {}
 
     def __reduce__(self) -> tuple[type["Acceptance"], tuple[()]]:
         return Acceptance, ()
@@ -102,25 +92,24 @@ class Acceptance:
     def follow(self, context: Context) -> dict[tuple[str, ...], float]:
         """Accepted ÷ expected guesses per set of models, shrunk towards 1; none in a new text."""
         last, self._last = self._last, None
-        if last is None or context.begun is not last.context.tokens:
+        if last is None or context.begun is not last[0].tokens:
             self._sums = {}
         else:
-            faded = {
-                models: (FADING * accepted, FADING * expected)
-                for models, (accepted, expected) in self._sums.items()
-            }
-            taken = _taken(last.tree, context.tokens[len(last.context) :])
-            accepted, expected = faded.get(last.models, (0.0, 0.0))
-            self._sums = faded | {last.models: (accepted + taken, expected + last.expected)}
+            before, tree, models, expected = last
+            outcome = np.array([_taken(tree, context.tokens[len(before) :]), expected])
+            self._sums = {name: FADING * sums for name, sums in self._sums.items()}
+            self._sums[models] = self._sums.get(models, 0.0) + outcome
         return {
-            models: (TRUST + accepted) / (TRUST + expected)
+            models: float((TRUST + accepted) / (TRUST + expected))
             for models, (accepted, expected) in self._sums.items()
         }
 
     @in_turn
-    def keep(self, proposal: Proposal) -> None:
-        """Remember a proposal until the next `follow`."""
-        self._last = proposal
+    def keep(
+        self, context: Context, tree: TokenTree, models: tuple[str, ...], expected: float
+    ) -> None:
+        """Remember a proposal of so many guesses that should be accepted until `follow`."""
+        self._last = context, tree, models, expected
 
 
 def _taken(tree: TokenTree, tokens: tuple[int, ...]) -> int:
@@ -171,7 +160,7 @@ class Planned:
 
         best = max(range(len(self.parts)), key=worth)
         tree = self.parts[best].propose(context, chance.inner("part", (best,)))
-        self.running.keep(Proposal(context, tree, self._models[best], guesses[best]))
+        self.running.keep(context, tree, self._models[best], guesses[best])
         return tree
 
     @functools.cached_property

@@ -15,7 +15,7 @@ import numpy as np
 
 from specdec_lib.core.chance import Chance
 from specdec_lib.core.context import Context
-from specdec_lib.core.kinds import checked
+from specdec_lib.core.kinds import checked, shown
 from specdec_lib.core.tree import Count, TokenTree
 
 DECAY = 0.75  # a node's score ÷ its parent's: it orders a chain
@@ -31,7 +31,7 @@ class MaxGram:
     length     tokens in the chain, at most
     least      shortest suffix that is searched for, in tokens
 
-    Raises ValueError for a bad table; `propose` does for a token outside the table.
+    Raises ValueError for a bad table.
     """
 
     bigrams: np.ndarray | None = None
@@ -41,12 +41,10 @@ class MaxGram:
     def __post_init__(self) -> None:
         if (table := self.bigrams) is None:
             return
-        if table.ndim != 1 or table.dtype.kind not in "iu":
-            got = f"shape {table.shape} of {table.dtype}"
-            raise ValueError(f"a bigram table is one row of integers, got {got}")
-        if table.size and not -1 <= table.min() <= table.max() < len(table):
-            got = f"{table.min()}…{table.max()}"
-            raise ValueError(f"bigrams must lie in -1…{len(table) - 1}, got {got}")
+        row = table.ndim == 1 and table.dtype.kind in "iu"
+        if not row or (table.size and not -1 <= table.min() <= table.max() < len(table)):
+            wanted = "a bigram table is one row of integers from -1 to below its length"
+            raise ValueError(f"{wanted}, got {shown(table)} of shape {table.shape}")
 
     @property
     def vocabulary(self) -> int | None:
@@ -74,11 +72,8 @@ class MaxGram:
 
     def _filled(self, token: int, missing: int) -> list[int]:
         tokens: list[int] = []
-        if self.bigrams is None or not missing:
+        if self.bigrams is None:
             return tokens
-        if token >= len(self.bigrams):
-            entries = f"{len(self.bigrams)} entries, one per token of the vocabulary"
-            raise ValueError(f"the bigram table has {entries}, and none for token {token}")
         likeliest = self.bigrams.item
         while len(tokens) < missing and (token := likeliest(token)) >= 0:
             tokens.append(token)

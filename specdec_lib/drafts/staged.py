@@ -122,6 +122,9 @@ class StagedChain:
     siblings: Literal["ranked", "iid"] = "ranked"
     match: MatchTable = MatchTable()
 
+    def __post_init__(self) -> None:
+        _ = self._reviewed  # checks that there is one vocabulary
+
     @functools.cached_property
     def _reviewed(self) -> Reviewed:
         return Reviewed(self.model, self.scout, siblings=self.siblings, match=self.match)

@@ -2,7 +2,6 @@
 
 import functools
 import heapq
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
@@ -77,12 +76,9 @@ class Shape:
     @functools.cached_property
     def ranks(self) -> tuple[int, ...]:
         """The rank of each node among its siblings, from 0 on; 0 for the root."""
-        seen: Counter[int] = Counter()
-        ranks = []
-        for parent in self.parents:
-            ranks.append(seen[parent])
-            seen[parent] += 1
-        return tuple(ranks)
+        families = map(enumerate, children_of(self.parents))
+        ranks = {child: rank for family in families for rank, child in family}
+        return tuple(ranks.get(node, 0) for node in range(len(self)))
 
     @functools.cached_property
     def depths(self) -> tuple[int, ...]:

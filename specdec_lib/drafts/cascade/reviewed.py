@@ -154,11 +154,10 @@ class Relay:
     lengths: tuple[int, ...]
 
     def __post_init__(self) -> None:
-        if len(self.parts) != len(self.lengths) or min(self.lengths, default=0) < 0:
-            wanted = f"a relay of {len(self.parts)} drafts has as many lengths, each 0 or more"
-            raise ValueError(f"{wanted}, got {self.lengths}")
-        if not any(self.lengths):
-            raise ValueError(f"an empty cascade proposes nothing: lengths {self.lengths}")
+        fits = len(self.parts) == len(self.lengths) and min(self.lengths, default=0) >= 0
+        if not (fits and any(self.lengths)):
+            wanted = f"{len(self.parts)} drafts take as many lengths of 0 or more, one above"
+            raise ValueError(f"a relay of {wanted}, got {self.lengths}")
         check_parts(self.parts)
 
     def propose(self, context: Context, chance: Chance) -> TokenTree:
@@ -179,11 +178,8 @@ class Relay:
 
 
 def check_parts(parts: Sequence[Draft | LanguageModel]) -> None:
-    """Raise ValueError for several vocabularies, or a model named as Max-Gram's guesses are."""
+    """Raise ValueError for several vocabularies."""
     sizes = vocabularies_in(*parts)
     if len({size for _, size in sizes}) > 1:
         found = ", ".join(f"{name} with {size} tokens" for name, size in sizes)
         raise ValueError(f"the drafts of a cascade share one vocabulary, got {found}")
-    if names := sorted({name for name, _ in sizes} & set(ORIGINS)):
-        taken = f"{', '.join(ORIGINS)} are the names of Max-Gram's guesses"
-        raise ValueError(f"{taken}; call the model {names[0]!r} otherwise")

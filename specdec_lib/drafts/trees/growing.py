@@ -61,7 +61,7 @@ class TreeDraft:
     shape: Shape | None = None
 
     def __post_init__(self) -> None:
-        check_limits(self.widths, self.budget, self.shape, floor=self.floor)
+        check_limits(self.widths, self.budget, self.shape, self.floor)
 
     def propose(self, context: Context, chance: Chance) -> TokenTree:
 
@@ -125,7 +125,7 @@ class TreeDraft:
                 widths = {at: width for at in nodes if (width := known.get(tree.slots(at), 0))}
             if not widths:
                 break
-            tree = add_children(tree, expand(tree, widths), floor=self.floor)
+            tree = add_children(tree, expand(tree, widths), self.floor)
         return tree
 
     def reach(self, context: Context) -> int:

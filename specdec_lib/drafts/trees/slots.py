@@ -39,11 +39,7 @@ def _widths(places: list[Slots]) -> SlotWidths:
 
 
 def check_limits(
-    widths: Sequence[int] | None,
-    budget: int | None,
-    shape: Shape | None = None,
-    *,
-    floor: float = 0.0,
+    widths: Sequence[int] | None, budget: int | None, shape: Shape | None = None, floor: float = 0.0
 ) -> None:
     """Raises ValueError unless one of widths, budget and shape is given, and a tree can have it."""
     if sum(given is not None for given in (widths, shape, budget)) != 1:
@@ -69,11 +65,7 @@ ExpandNodes = Callable[[TokenTree, Mapping[int, int]], Mapping[int, Sequence[Chi
 
 
 def add_children(
-    tree: TokenTree,
-    children: Mapping[int, Sequence[Child]],
-    *,
-    floor: float = 0.0,
-    above: float = -1.0,
+    tree: TokenTree, children: Mapping[int, Sequence[Child]], floor: float = 0.0, above: float = -1
 ) -> TokenTree:
     """The tree with these children that score `floor` or more, and more than `above`."""
     scored = (  # rounding may give a factor above 1
@@ -98,13 +90,9 @@ def grow_best(
     tree = root
     for level in range(depth):
         worst = min(tree.scores) if tree.guesses == budget else -1.0
-        widths = {
-            node: budget
-            for node, its in enumerate(tree.depths)
-            if its == level and tree.scores[node] > worst
-        }
+        nodes = (node for node, its in enumerate(tree.depths) if its == level)
+        widths = {node: budget for node in nodes if tree.scores[node] > worst}
         if not widths:
             break
-        tree = add_children(tree, expand(tree, widths), floor=floor, above=worst)
-        tree = tree.truncated(budget)
+        tree = add_children(tree, expand(tree, widths), floor, worst).truncated(budget)
     return tree
