@@ -36,21 +36,6 @@ def test_no_other_policy_is_faster(seed):
     assert policy.price == pytest.approx(speed(means, shares, policy.choice), rel=1e-9)
 
 
-def test_the_best_ratio_of_each_situation_alone_is_not_the_best_policy():
-    """A control: a short round of few tokens has the better ratio where others are dearer."""
-    means = {
-        "short": [Tally(1, 2.0, 1.0), Tally(1, 1.0, 4.0)],
-        "long": [Tally(1, 4.0, 2.5), Tally(1, 1.0, 4.0)],
-    }
-    alone = tuple(
-        max(means, key=lambda name: means[name][place].tokens / means[name][place].seconds)
-        for place in range(2)
-    )
-    policy = best_policy(means, (0.5, 0.5))
-    assert alone[0] == "short" and policy.choice[0] == "long"
-    assert policy.price > speed(means, (0.5, 0.5), alone)
-
-
 def test_few_rounds_are_drawn_towards_the_mean_of_all():
     means = smoothed([Tally(92, 184, 92), Tally(8, 16, 16), Tally(0, 0, 0)], rounds=8)
     mean = (2.0, 108 / 100)

@@ -70,11 +70,10 @@ def nodes(tree: TokenTree) -> tuple:
 def test_the_tree_is_the_drafts_own_in_no_more_passes(shape, sampler, siblings, unchecked):
     model, other = Counting(table_model(6, 1, name="draft")), table_model(6, 2, name="scout")
     plain, passes = shape(model, siblings=siblings), Counter()
+    same = TreeDraft(table_model(6, 1, name="same"), widths=(3, 1, 1))
     drafts = {
         "alone": plain,
-        "with itself": StagedTree(
-            plain, TreeDraft(table_model(6, 1, name="same"), widths=(3, 1, 1))
-        ),
+        "with itself": StagedTree(plain, same),
         "with another": StagedTree(plain, TreeDraft(other, widths=(2, 1), siblings="top")),
         "with nothing": StagedTree(plain, NoDraft()),
     }

@@ -57,19 +57,17 @@ def test_a_tree_with_rows_is_neither_truncated_nor_merged():
         assert change(replace(drawn, rows=(None,) * 3)).guesses == 1
 
 
-def made(tokens, parents, position=0, **fields) -> TokenTree:
-    nodes = len(parents)
-    whole = {"sources": ("x",) * nodes, "scores": (1.0,) * nodes, "rows": (None,) * nodes}
-    return TokenTree(position, tokens, parents, **(whole | fields))
+def one(token=1, parent=0, score=0.5, scores=1) -> TokenTree:
+    return TokenTree(0, (9,)).grown([token], [parent], source="x", scores=[score] * scores)
 
 
 test_what_is_no_tree_is_refused = refusals(
-    (lambda: made((1, 2), (-1, 1)), "precede its child: node 1 has parent 1"),
-    (lambda: made((1, 2), (0, 0)), "node 0 is the root"),
-    (lambda: made((1, -2), (-1, 0)), "from 0 on"),
-    (lambda: made((1, 2), (-1, 0), scores=(1.0, 1.5)), "a score lies between"),
-    (lambda: made((1,), (-1, 0)), "one token, parent, source, score and row per node"),
-    (lambda: made((1,), (-1,), -1), "counts from 0"),
+    (lambda: one(parent=1), "precede its child: node 1 has parent 1"),
+    (lambda: TokenTree(0, (1,), (0,)), "node 0 is the root"),
+    (lambda: one(token=-2), "from 0 on"),
+    (lambda: one(score=1.5), "a score lies between"),
+    (lambda: one(scores=2), "one token, parent, source, score and row per node"),
+    (lambda: TokenTree(-1, (1,)), "counts from 0"),
 )
 
 

@@ -32,7 +32,7 @@ class MatchTable:
 
     def __post_init__(self) -> None:
         if list(self.rates) != sorted(self.rates, reverse=True) or not self.rates:
-            raise ValueError(f"a table has match rates that never rise, got {self.rates}")
+            raise ValueError(f"match rates are probabilities that never rise, got {self.rates}")
         wanted = [len(self.rates)] * (len(self.edges) + 1 if self.edges else 0)
         if list(self.edges) != sorted(set(self.edges)) or list(map(len, self.binned)) != wanted:
             bins = f"one bin more than edges, each of {len(self.rates)} rates"
