@@ -77,7 +77,7 @@ DAMAGED = {
     '{"text": "a"}\n{"name": "b"}\n': "line 2: text: .*required",
     '{"text": "a"}\n{"text": true}\n': r"line 2: text: .* got True",
     '{"text": "a"}\n{"text": " \\n"}\n': r"line 2: text: .* got ' \\n'",
-    '{"text": "a", "name": "x"}\n{"text": "b", "name": "x"}\n': r"line 2: .*'x' .* line 1\)",
+    '{"text": "a", "name": "x"}\n{"text": "b", "name": "x"}\n': "line 2: .*'x' was there before",
     '{"text": "a", "split": "test"}\n': "line 1: split: .*'development' or 'held-out', got 'test'",
     '{"text": "a"}\n{"text": "b", "nmae": "x"}\n': r"line 2: nmae: ",
     "[1]": "line 1: the line: ",

@@ -1,11 +1,28 @@
-"""Chains, cascades and the cost of a pass: closed forms against published numbers."""
+"""Chains, cascades and the cost of a pass: closed forms against published numbers; and the price of
+time: the policy with the most tokens per second, and what a gain hangs on.
+"""
 
 import dataclasses
+import itertools
 
+import numpy as np
 import pytest
 from fakes import refusals
 
-from specdec_lib.theory import RTX_4090, Machine, ModelShape, roofline_seconds
+from specdec_lib.theory import (
+    RTX_4090,
+    Machine,
+    ModelShape,
+    Overhead,
+    PassTable,
+    Tally,
+    Work,
+    best_policy,
+    margin,
+    plain_work,
+    roofline_seconds,
+    smoothed,
+)
 from specdec_lib.theory.chains import (
     best_relay,
     chain_speed_up,
@@ -20,10 +37,6 @@ from specdec_lib.workload.published import published
 
 # rate, inner rate, length, reviews, tokens
 VERTICAL = [(0.8, 0.3, 10, 2, 2.8283), (0.65, 0.2, 5, 3, 2.4606), (0.73, 0.5, 3, 4, 3.3928)]
-FREE_MAX_GRAM = [  # rate, cost, % at .2 and .4
-    *((0.65, 0.0069, 0.9, 1.9), (0.75, 0.0069, 1.4, 3.0)),
-    *((0.73, 0.022, 2.8, 5.9), (0.8, 0.022, 3.6, 7.8)),
-]
 CHAINS = [  # rate, length, tokens, speed-up
     *((0.8, 4, 3.3616, 2.8013), (0.8, 8, 4.3289, 3.0921)),
     *((0.7, 4, 2.7731, 2.3109), (0.7, 8, 3.1988, 2.2849)),
@@ -81,11 +94,6 @@ def test_shared_key_heads_and_a_gate_are_counted():
     assert pass_flops(llama, 3, 5) == 2 * 3 * llama.weights + 4 * 2 * 8 * 3 * 8
 
 
-def vertical_speed_up(rate, inner, length, reviews, cost: float) -> float:
-    tokens = vertical_tokens(rate, inner, length, reviews)
-    return speed_up(tokens, draft_passes=reviews, draft_cost=cost)
-
-
 @pytest.mark.parametrize("x", (0, 0.7, 1))
 @pytest.mark.parametrize("length", (0, 1, 6))
 @pytest.mark.parametrize("rate", (0, 0.4, 1))
@@ -106,7 +114,7 @@ def test_a_vertical_cascade_emits_what_was_published(rate, inner, length, review
 def test_a_vertical_cascade_at_the_edges():
     assert vertical_tokens(1, 0.5, 3, 4) == pytest.approx(1 + 4 * chain_tokens(0.5, 3))
     assert vertical_tokens(0.6, 0.5, 3, 0) == 1
-    assert vertical_speed_up(0.6, 0.5, 0, 4, 0.1) == pytest.approx(chain_speed_up(0.6, 4, 0.1))
+    assert vertical_tokens(0.6, 0.5, 0, 4) == pytest.approx(chain_tokens(0.6, 4))
 
 
 def test_table_1_is_the_printed_one():
@@ -135,14 +143,6 @@ def test_the_best_turns_of_table_1(rates, costs, lengths, speed):
     assert best_relay(rates, costs, longest=14) == (lengths, pytest.approx(speed, abs=5e-4))
 
 
-@pytest.mark.parametrize("rate, cost, low, high", FREE_MAX_GRAM)
-def test_what_free_copies_gain(rate, cost, low, high):
-    alone = best_relay([rate], [cost], longest=40).speed_up
-    for inner, percent in ((0.2, low), (0.4, high)):
-        best = max(vertical_speed_up(rate, inner, 10, reviews, cost) for reviews in range(1, 30))
-        assert 100 * (best / alone - 1) == pytest.approx(percent, abs=0.05)
-
-
 test_a_value_out_of_range_is_named = refusals(
     (lambda: chain_tokens(1.2, 3), "acceptance_rate of chain_tokens .* from 0 to 1, got 1.2"),
     (lambda: chain_tokens(0.5, -1), "length of chain_tokens must be .* to 65,536, got -1"),
@@ -153,3 +153,59 @@ test_a_value_out_of_range_is_named = refusals(
     (lambda: bytes_moved(GPT2_LARGE, passes=3, rows=2, context_tokens=0), "3 passes, 2 rows"),
     (lambda: relay_speed_up([0.5], [-0.1], [2]), r"costs of .*, got \[-0.1\]"),
 )
+
+
+def speed(means, shares, choice) -> float:
+    taken = [means[name][place] for place, name in enumerate(choice)]
+    tokens, seconds = (np.dot(shares, [one[column] for one in taken]) for column in (1, 2))
+    return tokens / seconds
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_no_other_policy_is_faster(seed):
+    draw = np.random.default_rng(seed)
+    drawn = draw.uniform((1.0, 0.1), (5.0, 2.0), (4, 3, 2))
+    means = {name: [Tally(1.0, *one) for one in its] for name, its in enumerate(drawn.tolist())}
+    shares = draw.dirichlet((1.0,) * 3).tolist()
+    policy = best_policy(means, shares)
+    every = [speed(means, shares, one) for one in itertools.product(means, repeat=3)]
+    assert policy.price == pytest.approx(max(every), rel=1e-9)
+    assert policy.price == pytest.approx(speed(means, shares, policy.choice), rel=1e-9)
+
+
+def test_few_rounds_are_drawn_towards_the_mean_of_all():
+    means = smoothed([Tally(92, 184, 92), Tally(8, 16, 16), Tally(0, 0, 0)], rounds=8)
+    mean = (2.0, 108 / 100)
+    assert means[2][1:] == pytest.approx(mean)
+    assert means[1][1:] == pytest.approx((2.0, (2.0 + mean[1]) / 2))
+    assert means[0].seconds == pytest.approx((92 + 8 * mean[1]) / 100)
+
+
+test_a_policy_needs_a_tally_per_situation = refusals(
+    (lambda: best_policy({}, (0.5, 0.5)), "got 0 and 2"),
+    (lambda: best_policy({"one": [Tally(1, 1, 1)]}, (0.5, 0.5)), "got 1 and 2"),
+)
+
+
+TABLES = {
+    "target": PassTable((1, 5), (0,), ((1.0, 1.4),)),
+    "draft": PassTable((1,), (0,), ((0.1,),)),
+}
+WORK = Work(30.0, 10.0, 40.0, {("target", 5, 0): 10, ("draft", 1, 0): 40})
+
+
+def test_a_gain_hangs_on_tokens_drafts_and_rows():
+    plain, overhead = plain_work(context=0), Overhead(round=0.2)
+    found = margin(WORK, plain, TABLES, overhead)
+    whole = 10 * 1.4 + 40 * 0.1 + 10 * 0.2
+    assert found.tokens == 3.0
+    assert found.needed == pytest.approx(whole / 10)
+    assert found.free_drafts == pytest.approx(30 / (whole - 4))
+    assert found.free_rows == pytest.approx(30 / (whole - 4.0))
+    dearer = TABLES | {"draft": PassTable((1,), (0,), ((0.1 * found.dearer_drafts,),))}
+    assert 30 / WORK.seconds(dearer, overhead) == pytest.approx(1.0)  # breaks even there
+    assert 30 / WORK.seconds(TABLES, overhead) > 1.0
+    few = Work(15.0, 10.0, 40.0, WORK.passes)
+    assert margin(few, plain, TABLES).dearer_drafts == pytest.approx(0.25)
+    copies = Work(30.0, 10.0, 40.0, {("target", 5, 0): 10})
+    assert margin(copies, plain, TABLES).dearer_drafts == float("inf")

@@ -77,26 +77,6 @@ def test_expected_tokens_per_round_are_golden_and_more_by_traverse(kind, widths,
         assert found == pytest.approx(goldens, abs=1e-6) and found[1] > found[0] + 0.01
 
 
-@pytest.mark.parametrize("pair,golden", [("three", 43 / 62), ("four", 19 / 35)])
-def test_shared_noise_match_probability_is_golden(pair, golden, unchecked):
-    """A bound of 4.5 standard errors (α = 7e-6) finds a rate .04 off with power over .95."""
-    bound = 4.5 * math.sqrt(golden * (1 - golden) / MATCH_TRIALS)
-    assert stats.norm.sf((bound - 0.04) / math.sqrt(0.25 / MATCH_TRIALS)) > 0.95
-    assert abs(match_rate(pair, shift=0) - golden) < bound
-    assert abs(match_rate(pair, shift=1) - golden) > bound
-
-
-MATCH_TRIALS = 6_000
-
-
-def match_rate(pair: str, shift: int) -> float:
-    """How often target and draft choose alike; a shift is the bug of unshared noise."""
-    wanted, offered = (torch.tensor(one, dtype=torch.float64).log() for one in PAIRS[pair])
-    chances = (Chance(seed, T1) for seed in range(MATCH_TRIALS))
-    same = (chance.choose(wanted, 1) == chance.choose(offered, 1 + shift) for chance in chances)
-    return sum(same) / MATCH_TRIALS
-
-
 def one_guess(row) -> TokenTree:
     """A tree of token 1, drawn from this row."""
     rows = [torch.as_tensor(row)]

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass, field
 
+Tokens = list[int] | tuple[int, ...]
+
 
 @dataclass(frozen=True)
 class Context:
@@ -27,13 +29,11 @@ class Context:
             raise ValueError(f"tokens are numbers from 0 on, got {min(self.tokens)}")
 
     @classmethod
-    def of(
-        cls, prompt: list[int] | tuple[int, ...], source: tuple[int, ...] | None = None
-    ) -> "Context":
+    def of(cls, prompt: Tokens, source: tuple[int, ...] | None = None) -> "Context":
         """The context of a prompt, with nothing generated yet."""
         return cls(tuple(prompt), len(prompt), source)
 
-    def extended(self, tokens: list[int] | tuple[int, ...]) -> "Context":
+    def extended(self, tokens: Tokens) -> "Context":
         """This context with generated tokens appended (numbers from 0 on, not checked)."""
         longer = object.__new__(Context)  # not checked again: all tokens so far were
         changed = {"tokens": self.tokens + tuple(tokens), "begun": self.tokens}

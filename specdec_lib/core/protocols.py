@@ -12,6 +12,9 @@ from specdec_lib.core.chance import Chance
 from specdec_lib.core.context import Context
 from specdec_lib.core.tree import ROOT, MatchTable, TokenTree
 
+NodeLogits = Float[Tensor, "nodes vocab"]
+"""A row of logits after each node of a tree, the root first."""
+
 
 @dataclass(frozen=True)
 class Usage:
@@ -52,7 +55,7 @@ class LanguageModel(Protocol):
     def forget(self) -> None:
         """Clear the KV cache and other state of earlier contexts; no result changes."""
 
-    def score(self, context: Context, tree: TokenTree) -> Float[Tensor, "nodes vocab"]:
+    def score(self, context: Context, tree: TokenTree) -> NodeLogits:
         """Row i: the logits of the token after node i.  Raises ValueError if the tree is not rooted
         at the context's end, or a token or position is out of range.
         """
@@ -122,9 +125,7 @@ class Draft(Protocol):
 class Learner(Protocol):
     """A draft, nested or not, that learns from every verified tree, whoever guessed it."""
 
-    def learn(
-        self, context: Context, tree: TokenTree, target_logits: Float[Tensor, "nodes vocab"]
-    ) -> None:
+    def learn(self, context: Context, tree: TokenTree, target_logits: NodeLogits) -> None:
         """Take in the target's logits after each node of the tree that continued `context`."""
 
 
@@ -144,9 +145,7 @@ class Verdict:
 class Rule(Protocol):
     """A function that decides which guesses of a tree a target accepts."""
 
-    def __call__(
-        self, tree: TokenTree, target_logits: Float[Tensor, "nodes vocab"], chance: Chance
-    ) -> Verdict:
+    def __call__(self, tree: TokenTree, target_logits: NodeLogits, chance: Chance) -> Verdict:
         """Decide from the arguments alone; `target_logits` are those after each node."""
 
 

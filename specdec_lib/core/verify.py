@@ -7,8 +7,8 @@ from typing import NamedTuple
 from jaxtyping import Float
 from torch import Tensor
 
-from specdec_lib.core.chance import Chance, Sampler
-from specdec_lib.core.protocols import Verdict
+from specdec_lib.core.chance import Chance, PerToken, Sampler
+from specdec_lib.core.protocols import NodeLogits, Verdict
 from specdec_lib.core.tree import ROOT, TokenTree
 
 UNWARPED = Sampler(1.0)
@@ -31,8 +31,8 @@ class Trial(NamedTuple):
     """
 
     child: int
-    wanted: Float[Tensor, " vocab"]
-    left: Float[Tensor, " vocab"]
+    wanted: PerToken
+    left: PerToken
     ratio: float
     accepted: bool
 
@@ -41,7 +41,7 @@ class FinalDraw(NamedTuple):
     """No child of `node` was accepted, so `token` was drawn from `wanted` [vocab]."""
 
     node: int
-    wanted: Float[Tensor, " vocab"]
+    wanted: PerToken
     token: int
 
 
@@ -55,7 +55,7 @@ def ignore(event: Choice | Trial | FinalDraw, /) -> None:
 
 def look_up(
     tree: TokenTree,
-    target_logits: Float[Tensor, "nodes vocab"],
+    target_logits: NodeLogits,
     chance: Chance,
     *,
     otherwise: Callable[[int], int | None] | None = None,
@@ -86,7 +86,7 @@ def look_up(
 
 def reject(
     tree: TokenTree,
-    target_logits: Float[Tensor, "nodes vocab"],
+    target_logits: NodeLogits,
     chance: Chance,
     *,
     leniences: Sequence[float] | None = None,
@@ -129,9 +129,7 @@ def reject(
             return Verdict(tuple(path), bonus=token)
 
 
-def remaining(
-    wanted: Float[Tensor, " vocab"], token: int, offered: Float[Tensor, " vocab"] | None
-) -> Float[Tensor, " vocab"]:
+def remaining(wanted: PerToken, token: int, offered: PerToken | None) -> PerToken:
     """max(0, wanted − offered), normalised, or `wanted` if all 0; None offers a point mass."""
     if offered is None:
         left = wanted.clone()

@@ -13,13 +13,12 @@ from typing import Annotated, Literal
 
 import numpy as np
 import torch
-from jaxtyping import Float
-from torch import Tensor
 
 from specdec_lib.core.chance import Chance
 from specdec_lib.core.context import Context
 from specdec_lib.core.kinds import Within, checked
 from specdec_lib.core.locking import in_turn
+from specdec_lib.core.protocols import NodeLogits
 from specdec_lib.core.tree import Count, MatchTable, TokenTree, leading
 from specdec_lib.drafts.max_gram import as_text, copied_chain, find_ending
 from specdec_lib.drafts.trees.growing import Share
@@ -47,7 +46,7 @@ class Successors:
         return Successors, ()
 
     @in_turn
-    def keep(self, tokens: tuple[int, ...], logits: Float[Tensor, "nodes vocab"]) -> None:
+    def keep(self, tokens: tuple[int, ...], logits: NodeLogits) -> None:
         """Replace what is known after these tokens; a repeated token keeps its last node's."""
         vocabulary = logits.shape[-1]
         if len(self.tokens) != vocabulary:
@@ -90,7 +89,6 @@ class TokenRecycling:
     successors: Successors = field(default_factory=Successors, kw_only=True, repr=False)
 
     def propose(self, context: Context, chance: Chance) -> TokenTree:
-
         def expand(tree: TokenTree, widths: dict[int, int]) -> dict[int, list[Child]]:
             places = {node: (tree.tokens[node], tree.position(node) + 1) for node in widths}
             return {node: self._children(*place, chance) for node, place in places.items()}
@@ -98,9 +96,7 @@ class TokenRecycling:
         sizes = {"budget": self.budget, "depth": self.depth, "floor": self.floor}
         return grow_best(TokenTree.rooted(context), expand, **sizes)
 
-    def learn(
-        self, context: Context, tree: TokenTree, target_logits: Float[Tensor, "nodes vocab"]
-    ) -> None:
+    def learn(self, context: Context, tree: TokenTree, target_logits: NodeLogits) -> None:
         """Keep the target's likeliest tokens after every node, accepted or not."""
         self.successors.keep(tree.tokens, target_logits)
 
@@ -171,8 +167,6 @@ class EarlierAnswers:
         tokens = self.memory.find(context, self.least, self.length)
         return copied_chain(context, tokens, ["earlier answer"] * len(tokens))
 
-    def learn(
-        self, context: Context, tree: TokenTree, target_logits: Float[Tensor, "nodes vocab"]
-    ) -> None:
+    def learn(self, context: Context, tree: TokenTree, target_logits: NodeLogits) -> None:
         """Keep the answer so far; the tokens of its last round are never seen."""
         self.memory.follow(context)

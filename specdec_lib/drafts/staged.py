@@ -92,9 +92,8 @@ class _Reading:
         best = sorted(self.missing, key=lambda path: (-self.missing[path][0], len(path)))
         for path in best[: self.staged.guided]:
             inner = self.chance.inner("scout", (len(self.context) - 1, *self.missing[path][1]))
-            guessed = self.staged.scout.propose(self.context.extended(path), inner).cut(
-                deepest - len(path)
-            )
+            guessed = self.staged.scout.propose(self.context.extended(path), inner)
+            guessed = guessed.cut(deepest - len(path))
             for node in range(1, len(guessed)):
                 below = (*path, *guessed.path_tokens(node))
                 self.scouted.setdefault(below, guessed.sources[node])

@@ -61,18 +61,15 @@ def phi(acceptance_rate: Rate, length: Length, x: Rate) -> float:
 
 
 @checked
-def vertical_tokens(
-    acceptance_rate: Rate, inner_rate: Rate, length: Length, reviews: Length
-) -> float:
+def vertical_tokens(rate: Rate, inner_rate: Rate, length: Length, reviews: Length) -> float:
     """Expected tokens per target pass of a vertical cascade of two drafters.
 
-    acceptance_rate, inner_rate    of the draft's tokens by the target; of the scout's by the draft
-    length, reviews                of the scout's chain per review; draft passes per target pass
+    rate, inner_rate    how often the target accepts the draft's tokens; the draft the scout's
+    length, reviews     of the scout's chain per review; draft passes per target pass
 
     Source: theorem 4.3, (1 − α φ(α)^n) / (1 − α), as a sum, which also holds at α = 1.
     """
-    shrunk = phi(inner_rate, length, acceptance_rate)
-    kept = chain_tokens(acceptance_rate * inner_rate, length)
+    shrunk, kept = phi(inner_rate, length, rate), chain_tokens(rate * inner_rate, length)
     return shrunk**reviews + kept * math.fsum(shrunk**earlier for earlier in range(int(reviews)))
 
 

@@ -4,12 +4,12 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import product
 from numbers import Integral, Real
-from typing import Annotated, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float64
 
-from specdec_lib.core.kinds import Within, checked
+from specdec_lib.core.kinds import checked
 from specdec_lib.core.tree import Shape
 from specdec_lib.theory.chains import Verify, chain_speed_up, chain_tokens
 from specdec_lib.theory.trees import Rates, best_tree, expected_tokens
@@ -45,18 +45,9 @@ class Gain(NamedTuple):
 
 
 @checked
-def best_chain_speed_up(
-    acceptance_rate: Real,
-    draft_cost: Real,
-    verify: Verify | None = None,
-    *,
-    longest: Annotated[Integral, Within(1)] = 12,
-) -> float:
-    """The largest `chain_speed_up` of 1 to `longest` guesses, which may be below 1."""
-    return max(
-        chain_speed_up(acceptance_rate, length, draft_cost, verify)
-        for length in range(1, int(longest) + 1)
-    )
+def best_chain_speed_up(rate: Real, draft_cost: Real, verify: Verify | None = None) -> float:
+    """The largest `chain_speed_up` of these lengths, which may be below 1."""
+    return max(chain_speed_up(rate, length, draft_cost, verify) for length in LENGTHS)
 
 
 @checked

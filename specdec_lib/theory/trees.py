@@ -89,12 +89,8 @@ def best_tree(rates: Rates, budget: Budget, depth: Depth | None = None) -> Shape
     of Chen et al. 2024 (Sequoia), as no child or later sibling is worth more.
     """
     vectors = _checked_rates(rates, falling=True)
-    slots = grow_best_first(
-        lambda slot: _at_depth(vectors, len(slot.ranks) + 1),
-        int(budget),
-        depth=None if depth is None else int(depth),
-        floor=math.ulp(0.0),
-    )
+    limits = {"depth": depth, "floor": math.ulp(0.0)}
+    slots = grow_best_first(lambda slot: _at_depth(vectors, len(slot.ranks) + 1), budget, **limits)
     return Shape((NO_PARENT, *(slot.parent for slot in slots)))
 
 

@@ -41,6 +41,9 @@ class PassTable:
         return PassTable(self.rows, self.contexts, scaled)
 
 
+Tables = Mapping[str, PassTable]  # by model
+
+
 @checked
 @dataclass(frozen=True)
 class Overhead:
@@ -91,7 +94,7 @@ class Work:
         """Passes of all models but the target."""
         return sum(count for (model, _, _), count in self.passes.items() if model != self.target)
 
-    def model_seconds(self, tables: Mapping[str, PassTable]) -> float:
+    def model_seconds(self, tables: Tables) -> float:
         """Seconds in models.  Raises ValueError if one that ran has no table."""
         if unknown := sorted({model for model, _, _ in self.passes} - set(tables)):
             known = ", ".join(tables) or "none"
@@ -101,14 +104,12 @@ class Work:
             for (model, rows, context), count in self.passes.items()
         )
 
-    def seconds(self, tables: Mapping[str, PassTable], overhead: Overhead = NO_OVERHEAD) -> float:
+    def seconds(self, tables: Tables, overhead: Overhead = NO_OVERHEAD) -> float:
         """Seconds in all."""
         guesses, passes = overhead.guess * self.guesses, overhead.draft_pass * self.draft_passes
         return self.model_seconds(tables) + (overhead.round * self.rounds + guesses + passes)
 
-    def tokens_per_second(
-        self, tables: Mapping[str, PassTable], overhead: Overhead = NO_OVERHEAD
-    ) -> float:
+    def tokens_per_second(self, tables: Tables, overhead: Overhead = NO_OVERHEAD) -> float:
         """Emitted tokens ÷ `seconds`."""
         return self.tokens / self.seconds(tables, overhead)
 

@@ -92,9 +92,8 @@ class Ladder:
     def match(
         self, guesser: str, sampler: Sampler, *, obeyed: str = "target", siblings: str = "ranked"
     ) -> MatchTable:
-        """The match table of a guesser for the model that accepts its guesses, of the sampler
-        nearest in temperature, then with the same top-k; the default one if none was measured at
-        all, ValueError if none for this pair.
+        """The match table of a guesser for the model `obeyed`, measured nearest in temperature and
+        then with the same top-k; the default one if none was measured, ValueError if of others only.
         """
         if not self.measured:
             return MatchTable()
@@ -117,9 +116,8 @@ class Ladder:
         text = prompt if isinstance(prompt, str) else prompt.text
         text.encode()
         if self.tokenizer.chat_template:
-            text = self.tokenizer.apply_chat_template(
-                [{"role": "user", "content": text}], tokenize=False, add_generation_prompt=True
-            )
+            turns, options = [{"role": "user", "content": text}], {"add_generation_prompt": True}
+            text = self.tokenizer.apply_chat_template(turns, tokenize=False, **options)
         tokens = tuple(self.tokenizer.encode(text))
         if len(tokens) > self.max_positions:
             named = "a text" if isinstance(prompt, str) else f"the prompt {prompt.name}"

@@ -67,14 +67,12 @@ def load_prompts(
 
     domain    "chat", "code", "summary", "math"; "docstring" for the encoder-decoder pair;
               "humaneval", "gsm8k", "mmlu", "spec-bench" through the package `datasets`; or a
-              .jsonl file of your own
+              .jsonl file of lines {"text": …}, with any other field of `Prompt`
     split     "development", "held-out", or "all" for both; None is the held-out ones of a set, and
               all of a file
     limit     the first so many; None is all
 
-    A prompt of your own is a line {"text": …}, with `name` (else file and line), `domain`, `split`
-    (else by a hash of its name) and `origin` where you have them. Raises ValueError if there is no
-    such prompt, or a line, which it names, is not what it should be.
+    Raises ValueError if there is no such prompt, or a line, which it names, is damaged.
     """
     is_file = isinstance(domain, Path) or domain.endswith(".jsonl")
     split = split or (WHOLE if is_file else "held-out")
@@ -115,7 +113,7 @@ def _published(name: str) -> Iterator[tuple[str, dict[str, Any]]]:
 
 def _distinct(domain: str, given: Iterator[tuple[str, object]]) -> list[Prompt]:
     """The prompts.  Raises ValueError for a repeated name, because seeds follow from names."""
-    first: dict[str, tuple[str, Prompt]] = {}
+    found: dict[str, Prompt] = {}
     for number, (where, line) in enumerate(given):
         if isinstance(line, Mapping):
             line = {"name": f"{domain}/{number}", "domain": domain, "origin": where} | line
@@ -124,11 +122,9 @@ def _distinct(domain: str, given: Iterator[tuple[str, object]]) -> list[Prompt]:
             prompt = PROMPT.validate_python(line)
         except ValidationError as error:
             raise ValueError(f"{where}: {wrong_fields(error, 'the line')}") from error
-        if prompt.name in first:
-            before = first[prompt.name][0]
-            raise ValueError(f"{where}: the name {prompt.name!r} was there before ({before})")
-        first[prompt.name] = where, prompt
-    return [prompt for _, prompt in first.values()]
+        if found.setdefault(prompt.name, prompt) is not prompt:
+            raise ValueError(f"{where}: the name {prompt.name!r} was there before")
+    return [*found.values()]
 
 
 def lines(path: Path) -> Iterator[tuple[str, object]]:

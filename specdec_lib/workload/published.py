@@ -36,8 +36,7 @@ def number(item: str, key: str, column: str | None = None) -> float:
 
 def price_list(name: str) -> dict[str, float]:
     """The cascade paper's price of a pass by model: "ms" from parameter counts, "pw" from times in
-    previous work. As in its code, 70000 for llama-7b under "ms" is ten times too much (7000 million
-    parameters), which makes its drafters look ten times cheaper.
+    previous work. As in its code, llama-7b under "ms" is ten times too dear (7000 is right).
     """
     table = published("cascade.text.prices").set_index("model")
     return {model: float(price) for model, price in table[name].dropna().items()}

@@ -15,10 +15,9 @@ from numbers import Integral
 
 import numpy as np
 import torch
-from jaxtyping import Float, Float64, Int
-from torch import Tensor
+from jaxtyping import Float64, Int
 
-from specdec_lib.core.chance.sampler import Candidates, Sampler, checked_logits, largest
+from specdec_lib.core.chance.sampler import Candidates, PerToken, Sampler, checked_logits, largest
 from specdec_lib.core.kinds import checked
 
 Slots = tuple[int, ...]  # child ranks from the root down to a node; () is the root
@@ -43,15 +42,13 @@ class Chance:
         # a NumPy integer prints, and so hashes, differently
         object.__setattr__(self, "seed", int(self.seed))
 
-    def choose(self, logits: Float[Tensor, " vocab"], position: int) -> int:
+    def choose(self, logits: PerToken, position: int) -> int:
         """The token at `position`: at temperature 0 the argmax, else a Gumbel-max sample."""
         tokens, values = self._perturbed(logits, position)
         place = int(values.argmax())
         return place if tokens is None else int(tokens[place])
 
-    def rank(
-        self, logits: Float[Tensor, " vocab"], position: int, k: int
-    ) -> tuple[list[int], list[float]]:
+    def rank(self, logits: PerToken, position: int, k: int) -> tuple[list[int], list[float]]:
         """The k best tokens under the same noise, of which the first is what `choose` returns, and
         each one's gap to the best in nats; fewer where fewer are possible. At temperature 0 the
         noise is 0, and log-probabilities are unwarped. Source: Kool et al. 2019 (Gumbel-top-k).
@@ -61,9 +58,7 @@ class Chance:
         tokens = places if allowed is None else allowed[places].tolist()
         return tokens, [values[0] - value for value in values]
 
-    def gaps(
-        self, logits: Float[Tensor, " vocab"], position: int, tokens: Sequence[int]
-    ) -> list[float]:
+    def gaps(self, logits: PerToken, position: int, tokens: Sequence[int]) -> list[float]:
         """The gap of each token as in `rank`; inf if the warped distribution excludes it."""
         allowed, perturbed = self._perturbed(logits, position)
         values = np.full(len(logits), -math.inf)
@@ -74,9 +69,7 @@ class Chance:
         """Whether a test of this probability succeeds, for the node at `slots` below this root."""
         return self.uniform("coin", root_position, slots) < probability
 
-    def draw(
-        self, use: str, probs: Float[Tensor, " vocab"], root_position: int, slots: Slots
-    ) -> int:
+    def draw(self, use: str, probs: PerToken, root_position: int, slots: Slots) -> int:
         """A token drawn from `probs`.
 
         use    "sibling" for a draft's child at `slots`, "emit" for the correction or bonus below
@@ -110,7 +103,7 @@ class Chance:
         """The 64 bits that give all noise of a position, also in the compiled runtime."""
         return _key("noise", self.seed, int(position))
 
-    def _perturbed(self, logits: Float[Tensor, " vocab"], position: int) -> Candidates:
+    def _perturbed(self, logits: PerToken, position: int) -> Candidates:
         """Allowed tokens; log-probabilities plus noise, or unwarped logits at temperature 0."""
         if self.sampler.temperature == 0:
             return None, checked_logits(logits)
@@ -183,9 +176,7 @@ class EveryBranch(Chance):
         heads, key = min(1.0, max(0.0, probability)), ("coin", self.nesting, root_position, slots)
         return bool(self.branches.decide(key, [1 - heads, heads]))
 
-    def draw(
-        self, use: str, probs: Float[Tensor, " vocab"], root_position: int, slots: Slots
-    ) -> int:
+    def draw(self, use: str, probs: PerToken, root_position: int, slots: Slots) -> int:
         key = (use, self.nesting, root_position, slots)
         return self.branches.decide(key, (probs / probs.sum()).tolist())
 

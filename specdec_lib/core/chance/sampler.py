@@ -14,6 +14,8 @@ from specdec_lib.core.kinds import Within, checked
 
 GROUP = 64  # values whose maximum is taken first, where the k largest are sought
 LEAST_TEMPERATURE = 1e-6  # below it, logits over temperature leave what float32 holds
+PerToken = Float[Tensor, " vocab"]
+"""Logits of one position, or a distribution."""
 Candidates = tuple[Int[np.ndarray, " kept"] | None, Float[np.ndarray, " kept"]]
 """The allowed tokens, ascending (None: the whole vocabulary), and their log-probabilities."""
 
@@ -37,14 +39,14 @@ class Sampler:
             wanted = f"0 or a finite number of at least {LEAST_TEMPERATURE}"
             raise ValueError(f"temperature must be {wanted}, got {self.temperature}")
 
-    def probs(self, logits: Float[Tensor, " vocab"]) -> Float[Tensor, " vocab"]:
+    def probs(self, logits: PerToken) -> PerToken:
         """The warped distribution; ValueError if a logit is NaN or +inf, or none is finite."""
         tokens, log_probs = self.candidates(logits)
         probs = np.zeros(len(logits), log_probs.dtype)
         probs[slice(None) if tokens is None else tokens] = np.exp(log_probs)
         return torch.from_numpy(probs).to(logits.device)
 
-    def candidates(self, logits: Float[Tensor, " vocab"]) -> Candidates:
+    def candidates(self, logits: PerToken) -> Candidates:
         """The tokens of the warped distribution; raises ValueError as `probs` does."""
         tokens, log_probs = None, checked_logits(logits)
         if self.temperature == 0:
@@ -64,7 +66,7 @@ class Sampler:
         return tokens, log_probs
 
 
-def checked_logits(logits: Float[Tensor, " vocab"]) -> Float[np.ndarray, " vocab"]:
+def checked_logits(logits: PerToken) -> Float[np.ndarray, " vocab"]:
     """The logits on the CPU, in float32 or float64; ValueError unless the largest is finite."""
     values = (logits if logits.dtype == torch.float64 else logits.float()).numpy(force=True)
     if not math.isfinite(highest := values.max()):  # NaN if any logit is
@@ -73,7 +75,7 @@ def checked_logits(logits: Float[Tensor, " vocab"]) -> Float[np.ndarray, " vocab
     return values
 
 
-def unwarped(logits: Float[Tensor, " vocab"], tokens: Sequence[int]) -> list[float]:
+def unwarped(logits: PerToken, tokens: Sequence[int]) -> list[float]:
     """The tokens' softmax probabilities: temperature 1, no top-k or top-p."""
     values = checked_logits(logits)
     highest = values.max()

@@ -12,12 +12,11 @@ from collections.abc import Sequence
 from itertools import compress
 
 import torch
-from jaxtyping import Float
 from torch import Tensor
 
-from specdec_lib.core.chance import Chance, unwarped
+from specdec_lib.core.chance import Chance, PerToken, unwarped
 from specdec_lib.core.context import Context
-from specdec_lib.core.protocols import LanguageModel, Ranked, TreeGrower, Verdict
+from specdec_lib.core.protocols import LanguageModel, NodeLogits, Ranked, TreeGrower, Verdict
 from specdec_lib.core.tree import ROOT, MatchTable, TokenTree
 from specdec_lib.core.verify import FinalDraw, Trial, reject, remaining
 from specdec_lib.drafts.max_gram import ORIGINS
@@ -52,7 +51,7 @@ def ranked_path(
 
 def allowed_child(
     tree: TokenTree,
-    logits: Float[Tensor, "nodes vocab"],
+    logits: NodeLogits,
     chance: Chance,
     leniences: Sequence[float],
     node: int,
@@ -86,10 +85,10 @@ def allowed_child(
 
 def reject_leniently(
     tree: TokenTree,
-    logits: Float[Tensor, "nodes vocab"],
+    logits: NodeLogits,
     chance: Chance,
     leniences: Sequence[float],
-) -> tuple[Verdict, tuple[Float[Tensor, " vocab"], ...]]:
+) -> tuple[Verdict, tuple[PerToken, ...]]:
     """Run `reject` with a lenience per node: its verdict, and the distribution of each token that
     it gives.  Raises ValueError for a lenience above 1 in a branching tree: it has no closed form.
     """
@@ -109,11 +108,11 @@ def reject_leniently(
 
 
 def lenient_probs(
-    wanted: Float[Tensor, " vocab"],
+    wanted: PerToken,
     token: int,
-    row: Float[Tensor, " vocab"] | None,
+    row: PerToken | None,
     lenience: float,
-) -> Float[Tensor, " vocab"]:
+) -> PerToken:
     """The distribution of the next token under a lenient review of `token`, drawn from `row` (None
     is the point mass), by a reviewer of the distribution `wanted`: `token` is kept with probability
     min(1, l · wanted ÷ row), else replaced by one drawn from the residual distribution.

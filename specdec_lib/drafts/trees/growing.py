@@ -5,10 +5,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from jaxtyping import Float
 from torch import Tensor
 
-from specdec_lib.core.chance import Chance, largest, unwarped
+from specdec_lib.core.chance import Chance, PerToken, largest, unwarped
 from specdec_lib.core.context import Context
 from specdec_lib.core.kinds import Within, checked
 from specdec_lib.core.protocols import LanguageModel, Ranked, TreeGrower
@@ -24,7 +23,7 @@ from specdec_lib.drafts.trees.slots import (
     slots_of,
 )
 
-Known = Float[Tensor, " vocab"] | Callable[[], Ranked]
+Known = PerToken | Callable[[], Ranked]
 """The logits after a node, or a function that gives its ranked children."""
 Share = Annotated[float, Within(0, 1)]
 Siblings = Literal["ranked", "top", "iid", "distinct"]
@@ -64,7 +63,6 @@ class TreeDraft:
         check_limits(self.widths, self.budget, self.shape, self.floor)
 
     def propose(self, context: Context, chance: Chance) -> TokenTree:
-
         def expand(tree: TokenTree, widths: Mapping[int, int]) -> dict[int, list[Child]]:
             part, number = tree.above(list(widths))  # other nodes need not be read
             known = self.read(context, part, chance)
@@ -151,9 +149,7 @@ class TreeDraft:
             if factor > 0
         ]
 
-    def _chosen(
-        self, logits: Float[Tensor, " vocab"], position: int, chance: Chance, width: int
-    ) -> Ranked:
+    def _chosen(self, logits: PerToken, position: int, chance: Chance, width: int) -> Ranked:
         """The tokens that are chosen for a position without being drawn, and their factors."""
         if self.siblings == "ranked" and chance.sampler.temperature > 0:
             tokens, gaps = leading(*chance.rank(logits, position, max(2, width)), width)

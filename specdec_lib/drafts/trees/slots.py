@@ -84,10 +84,9 @@ def add_children(
 
 
 def grow_best(
-    root: TokenTree, expand: ExpandNodes, *, budget: int, depth: int, floor: float
+    tree: TokenTree, expand: ExpandNodes, *, budget: int, depth: int, floor: float
 ) -> TokenTree:
     """The `budget` best guesses: per level, `expand` gets the nodes whose children could enter."""
-    tree = root
     for level in range(depth):
         worst = min(tree.scores) if tree.guesses == budget else -1.0
         nodes = (node for node, its in enumerate(tree.depths) if its == level)
