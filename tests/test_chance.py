@@ -18,13 +18,13 @@ LOGITS = torch.tensor([2.0, 1.0, 0.0, -1.0], dtype=torch.float64)
 
 
 WRONG = {"temperature": (-0.1, math.nan, 1e-46), "top_k": (0, True), "top_p": (0.0, 1.1)}
-NO_LOGITS = [math.nan, 0.0], [math.inf, 0.0], [-math.inf, -math.inf]
+NO_LOGITS = torch.tensor([[math.nan, 0.0], [math.inf, 0.0], [-math.inf, -math.inf]])
+BAD = list(itertools.product((Sampler(0), T1), NO_LOGITS))
 test_values_out_of_range_and_logits_that_are_no_distribution_are_refused = refusals(
     *((lambda a=name, b=one: Sampler(**{a: b}), name) for name in WRONG for one in WRONG[name]),
     *(
-        (lambda a=sampler, b=bad: Chance(0, a).choose(torch.tensor(b), 3), r"NaN or \+inf")
-        for sampler in (Sampler(0), T1)
-        for bad in NO_LOGITS
+        (lambda one=one, bad=bad: Chance(0, one).choose(bad, 3), r"NaN or \+inf")
+        for one, bad in BAD
     ),
     (lambda: Chance(True), "seed of Chance must be a whole number, got True"),
 )

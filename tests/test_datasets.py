@@ -69,6 +69,9 @@ def test_prompts_of_ones_own_need_a_text_alone_and_are_taken_whole(tmp_path):
     assert second == Prompt(text="def g(", **told)
     assert second in load_prompts(path, "development") and load_prompts(path, "all", 1) == [first]
     assert {prompt.split for prompt in load_prompts(path, "held-out")} == {"held-out"}
+    written(path, {"text": "a", "split": "development"})
+    with pytest.raises(ValueError, match='holds 1 prompts and none is held-out; split="all" takes'):
+        load_prompts(path, "held-out")
 
 
 DAMAGED = {
@@ -108,9 +111,3 @@ def test_a_damaged_line_is_named(tmp_path, content):
 def test_what_is_no_set_file_split_or_limit_is_refused(wrong, complaint):
     with pytest.raises(ValueError, match=complaint):
         load_prompts(*wrong)
-
-
-def test_a_split_that_holds_nothing_is_refused_and_not_empty(tmp_path):
-    path = written(tmp_path / "mine.jsonl", {"text": "a", "split": "development"})
-    with pytest.raises(ValueError, match='holds 1 prompts and none is held-out; split="all" takes'):
-        load_prompts(path, "held-out")

@@ -1,5 +1,6 @@
 """Staged drafts: the draft's very tree in fewer passes, and chains that are its own."""
 
+import random
 from collections import Counter
 from dataclasses import dataclass, field
 from functools import partial
@@ -51,12 +52,9 @@ class Counting(Table):
         return self.model.score(context, tree)
 
 
-def contexts(count: int, vocabulary: int = 6) -> list[Context]:
-    generator = torch.Generator().manual_seed(0)
-    return [
-        Context.of(torch.randint(vocabulary, (3 + number % 7,), generator=generator).tolist())
-        for number in range(count)
-    ]
+def contexts(count: int) -> list[Context]:
+    dice = random.Random(0)
+    return [Context.of(dice.choices(range(6), k=3 + number % 7)) for number in range(count)]
 
 
 def nodes(tree: TokenTree) -> tuple:

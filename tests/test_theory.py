@@ -42,7 +42,6 @@ CHAINS = [  # rate, length, tokens, speed-up
     *((0.7, 4, 2.7731, 2.3109), (0.7, 8, 3.1988, 2.2849)),
 ]
 GPT2_LARGE = ModelShape(36, 1280, 50257)
-GPT2_BYTES = GPT2_LARGE.weights * GPT2_LARGE.bytes_per_number
 ROOFLINE = [(1, 1.579), (16, 1.585), (64, 1.602), (128, 1.626), (256, 2.539)]  # rows, milliseconds
 
 
@@ -50,8 +49,6 @@ ROOFLINE = [(1, 1.579), (16, 1.585), (64, 1.602), (128, 1.626), (256, 2.539)]  #
 def test_a_chains_tokens_and_speed_up_are_the_published_ones(rate, length, tokens, speed):
     assert chain_tokens(rate, length) == pytest.approx(tokens, abs=1e-4)
     assert chain_speed_up(rate, length, 0.05) == pytest.approx(speed, abs=1e-4)
-    without_bonus = (1 - rate**length) / (1 - rate)
-    assert abs(without_bonus - tokens) > 0.05  # the check sees a wrong exponent
 
 
 def test_measured_tokens_give_the_papers_speed_up():
@@ -74,8 +71,7 @@ def test_the_roofline_of_gpt2_large_is_the_published_one(rows, milliseconds):
 
 
 def test_gpt2_large_reads_and_computes_what_was_published():
-    assert GPT2_BYTES == pytest.approx(1.544e9, rel=1e-3)
-    assert GPT2_BYTES * 150 / RTX_4090.bytes_per_second == pytest.approx(0.23, abs=5e-4)
+    assert 2 * GPT2_LARGE.weights == pytest.approx(1.544e9, rel=1e-3)
     bare = dataclasses.replace(GPT2_LARGE, vocabulary=0)
     body, whole = (pass_flops(model, 1, 0) for model in (bare, GPT2_LARGE))
     assert (body, whole) == pytest.approx((1.416e9, 1.544e9), rel=5e-4)
@@ -94,13 +90,11 @@ def test_shared_key_heads_and_a_gate_are_counted():
     assert pass_flops(llama, 3, 5) == 2 * 3 * llama.weights + 4 * 2 * 8 * 3 * 8
 
 
-@pytest.mark.parametrize("x", (0, 0.7, 1))
-@pytest.mark.parametrize("length", (0, 1, 6))
-@pytest.mark.parametrize("rate", (0, 0.4, 1))
-def test_phi_is_the_generating_function_of_a_chains_tokens(rate, length, x):
-    chances = [*(rate**accepted * (1 - rate) for accepted in range(length)), rate**length]
-    mean = sum(chance * x**tokens for tokens, chance in enumerate(chances, 1))
-    assert phi(rate, length, x) == pytest.approx(mean)
+def test_phi_is_the_generating_function_of_a_chains_tokens():
+    for rate, length, x in itertools.product((0, 0.4, 1), (0, 1, 6), (0, 0.7, 1)):
+        chances = [*(rate**accepted * (1 - rate) for accepted in range(length)), rate**length]
+        mean = sum(chance * x**tokens for tokens, chance in enumerate(chances, 1))
+        assert phi(rate, length, x) == pytest.approx(mean)
 
 
 @pytest.mark.parametrize("rate, inner, length, reviews, tokens", VERTICAL)
@@ -109,10 +103,7 @@ def test_a_vertical_cascade_emits_what_was_published(rate, inner, length, review
     assert found == pytest.approx(tokens, abs=5e-5)
     closed = (1 - rate * phi(inner, length, rate) ** reviews) / (1 - rate)
     assert found == pytest.approx(closed)
-
-
-def test_a_vertical_cascade_at_the_edges():
-    assert vertical_tokens(1, 0.5, 3, 4) == pytest.approx(1 + 4 * chain_tokens(0.5, 3))
+    assert vertical_tokens(1, inner, 3, 4) == pytest.approx(1 + 4 * chain_tokens(inner, 3))
     assert vertical_tokens(0.6, 0.5, 3, 0) == 1
     assert vertical_tokens(0.6, 0.5, 0, 4) == pytest.approx(chain_tokens(0.6, 4))
 

@@ -70,9 +70,8 @@ def test_acceptance_of_one_node_is_golden(pair, width, kind, unchecked):
 @pytest.mark.parametrize("kind,widths", TOKENS_PER_ROUND)
 def test_expected_tokens_per_round_are_golden_and_more_by_traverse(kind, widths, unchecked):
     tree_of = functools.partial(TreeDraft, widths=widths, siblings=kind)
-    for pair, goldens in zip(
-        PAIRS, zip(*TOKENS_PER_ROUND[kind, widths], strict=True), strict=False
-    ):
+    of_pairs = zip(*TOKENS_PER_ROUND[kind, widths], strict=True)
+    for pair, goldens in zip(PAIRS, of_pairs, strict=False):
         found = [expected_tokens(pair, tree_of, rule) for rule in (reject, traverse)]
         assert found == pytest.approx(goldens, abs=1e-6) and found[1] > found[0] + 0.01
 

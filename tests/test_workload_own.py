@@ -50,9 +50,6 @@ def test_a_pair_of_folders_is_a_ladder_without_a_katz_table(own, folders):
     assert "".join(map(own.text, own.encode(TEXT))) == TEXT
     assert own.card["models"]["draft"]["source"] == str(folders["draft"])
     assert own.card["models"]["target"]["parameters"] > 4096 * 64
-
-
-def test_the_match_tables_of_own_models_are_the_default_one(folders):
     three = load_ladder(**folders, device="cpu")
     assert [model.name for model in three.models] == ["target", "middle", "draft"]
     assert three.match("draft", Sampler(1.0), obeyed="middle", siblings="iid").name == "default"

@@ -9,7 +9,6 @@ Tokens = list[int] | tuple[int, ...]
 class Context:
     """All tokens so far: the first `prompt_tokens` are the prompt, the rest were generated.
 
-    tokens           oldest first; at least one
     prompt_tokens    1…len(tokens); 1 for an encoder-decoder model (the decoder's start token)
     source           the encoder's tokens; None for a decoder-only model
     """

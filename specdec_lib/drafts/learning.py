@@ -3,9 +3,8 @@ target's own runners-up, and another draft copies from earlier answers. Their gu
 tokens (not the distribution) that `reject` gives, depend on the order of prompts.
 
 Source: Luo et al. 2024 (Turning trash into treasure), whose tree has one fixed shape; ours is grown
-best-first, under the shared noise where tokens are sampled. Hu et al. 2024 (SAM decoding) and
-Oliaro et al. 2024 (SuffixDecoding) remember answers; ours lies beside Max-Gram, which reads the
-present text.
+best-first, under the shared noise. Hu et al. 2024 (SAM decoding) and Oliaro et al. 2024
+(SuffixDecoding) remember answers; ours lies beside Max-Gram, which reads the present text.
 """
 
 from dataclasses import dataclass, field
@@ -73,9 +72,7 @@ class Successors:
 class TokenRecycling:
     """A best-first tree of what the target held likely after each token when it last read it.
 
-    budget        guesses, at most
-    depth         of the deepest guess, at most
-    floor         lowest score of a guess, in [0, 1]
+    depth, floor  of the deepest guess, at most; lowest score of a guess
     match         turns ranks and gaps into scores where tokens are sampled
     siblings      "ranked": the likeliest under the shared noise; "top": the likeliest without noise
     successors    what was learnt; `dataclasses.replace` shares it

@@ -4,8 +4,7 @@ one token, as in the paper's listing.
 
 Source: Chen et al. 2024 (cascade speculative drafting), section 3.3 and Listing 1. Where we differ:
 a match lies wholly in the prompt or wholly in the generation, and something must follow it there;
-no more than `length` tokens come back; a token the bigram table never saw ends the chain instead of
-guessing token 0; a least length may be set.
+no more than `length` tokens come back; a token that no bigram begins with ends the chain.
 """
 
 from collections.abc import Sequence
@@ -28,10 +27,7 @@ class MaxGram:
     """A chain of copied tokens, continued from a bigram table.
 
     bigrams    integers [vocab]: likeliest next token, −1 for none (`Katz.bigrams`); or None
-    length     tokens in the chain, at most
     least      shortest suffix that is searched for, in tokens
-
-    Raises ValueError for a bad table.
     """
 
     bigrams: np.ndarray | None = None

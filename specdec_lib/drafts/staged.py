@@ -112,7 +112,6 @@ class StagedChain:
 
     siblings    "ranked": the model's own choices under the shared noise, found by `look_up`; "iid":
                 drawn from the model's distribution, each node's row, by `reject`
-    match       turns the rank 0 into a score; at temperature 0 the model's probability does
     """
 
     model: LanguageModel

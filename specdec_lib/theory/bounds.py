@@ -14,10 +14,8 @@ GROUPS = 48  # of tokens in a linear programme
 
 def best_acceptance(wanted: Distribution, offered: Distribution, width: int) -> float:
     """The largest probability, over all couplings, that a token of `wanted` is among `width`
-    independent draws of `offered`: the least wanted(A) + 1 − offered(A)^width over sets A, which is
-    that of a set of the smallest ratios wanted ÷ offered.
-
-    Source: Sun et al. 2023 (SpecTr), optimal transport with membership cost.
+    independent draws of `offered`: the least wanted(A) + 1 − offered(A)^width over sets A of the
+    smallest ratios wanted ÷ offered. Source: Sun et al. 2023 (SpecTr), optimal transport.
     """
     order = np.argsort(_ratios(wanted, offered), kind="stable")
     inside = np.cumsum(np.float64(offered)[order]).clip(max=1.0)

@@ -40,7 +40,6 @@ class Policy(NamedTuple):
 class Margin(NamedTuple):
     """What the gain of a setting over plain decoding hangs on.
 
-    tokens          per round
     needed          tokens per round from which on it pays
     dearer_drafts   how many times as long the drafts' passes may take before it pays no more; at 0
                     or less even free ones do not pay; infinite without any

@@ -82,11 +82,10 @@ def path_probabilities(shape: Shape, rates: Rates) -> list[float]:
 def best_tree(rates: Rates, budget: Budget, depth: Depth | None = None) -> Shape:
     """The tree of at most `budget` guesses with the most expected tokens, its nodes in the order of
     their worth, so that the best tree of fewer guesses is its beginning; the rates must not rise
-    with the rank, and `monotone` mends measured ones.
+    with the rank (`monotone` mends them), and guesses of rate 0 are left out.
 
-    Guesses of rate 0 are left out; a tie goes to the shallower, then the earlier slot. Source:
-    best-first by path probability, as in Wang et al. 2024 (OPT-Tree); equals the dynamic programme
-    of Chen et al. 2024 (Sequoia), as no child or later sibling is worth more.
+    Source: best-first as in Wang et al. 2024 (OPT-Tree); equals the dynamic programme of Chen et
+    al. 2024 (Sequoia), as no child or later sibling is worth more.
     """
     vectors = _checked_rates(rates, falling=True)
     limits = {"depth": depth, "floor": math.ulp(0.0)}

@@ -93,7 +93,7 @@ class Ladder:
         self, guesser: str, sampler: Sampler, *, obeyed: str = "target", siblings: str = "ranked"
     ) -> MatchTable:
         """The match table of a guesser for the model `obeyed`, measured nearest in temperature and
-        then with the same top-k; the default one if none was measured, ValueError if of others only.
+        then with the same top-k; the default one if none was measured, ValueError if not of these.
         """
         if not self.measured:
             return MatchTable()

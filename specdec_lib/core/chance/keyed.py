@@ -1,9 +1,6 @@
-"""All randomness of the library, in two independent streams: Gumbel noise keyed by (seed, absolute
-position), the same for every model that looks there; coins and draws for `reject` keyed by (seed,
-use, nesting, position of the root, child ranks from the root). `EveryBranch` visits every branch of
-the second stream: exact distributions by enumeration instead of sampling.
-
-Source: Steele et al. 2014 (SplitMix64), for the generator behind the noise.
+"""All randomness, in two independent streams: Gumbel noise keyed by (seed, absolute position), the
+same for every model that looks there; coins and draws for `reject` keyed by (seed, use, nesting,
+position of the root, child ranks from the root), which `EveryBranch` enumerates instead.
 """
 
 import functools
@@ -113,7 +110,7 @@ class Chance:
 
 
 def _noise(key: int, tokens: Int[np.ndarray, " some"]) -> Float64[np.ndarray, " some"]:
-    """Standard Gumbel noise of these tokens, from 52 bits of SplitMix64 each."""
+    """Standard Gumbel noise of these tokens, from 52 bits of SplitMix64 (Steele et al. 2014)."""
     steps = tokens.astype(np.uint64) + np.uint64(1)
     state = np.uint64(key) + steps * np.uint64(0x9E3779B97F4A7C15)
     state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -138,7 +135,6 @@ class Branches:
 
     begun     the branches to take at the first decisions; later ones take the first possible one
     others    what other runs begin with: the branches that this one leaves are added
-    taken     the branch taken, by key
     """
 
     begun: tuple[int, ...] = ()

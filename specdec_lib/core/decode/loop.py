@@ -59,7 +59,6 @@ class Round:
 class Generation:
     """A decoded continuation and its rounds.
 
-    context    the prompt and all new tokens
     stop       why it ended: "stop token", "length" or "context", see `rounds`
     prefill    usage by model's name while the prompt was read
     """
@@ -119,8 +118,7 @@ def rounds(
     "context": no more positions), else None. Caches and prompt are left to `read_prompt`.
 
     prompt         tokens, or a context whose generated part is continued
-    rule           `look_up` accepts most from "ranked" siblings, `reject` from "iid" and "distinct"
-                   ones; other combinations are exact too
+    rule           `look_up` accepts most from "ranked" siblings, `reject` from drawn ones
     stop_tokens    each ends the generation when it is emitted, and is part of the output
 
     Raises ValueError, before any work, if an argument does not fit.

@@ -17,7 +17,6 @@ class MatchTable:
     """Acceptance rate by rank, and maybe by gap: P(child accepted | parent accepted).
 
     rates    by rank, for any gap, never rising; beyond the last rank each is half the one before
-    name     shown in records and figures
     edges    bin edges of the gap in nats, ascending; empty if gaps do not matter
     binned   rates [len(edges) + 1, len(rates)]: one row per gap bin, by rank
 

@@ -1,8 +1,7 @@
 """The vertical cascade (reviews), and the horizontal one (drafts take turns along one path).
 
-Source: Chen et al. 2024 (cascade speculative drafting), sections 3.1 and 3.2 and Algorithm 1. Where
-we differ: tokens are handed up with their distributions, and the reviewed draft may be a tree;
-tokens are counted over all drafts, as in the published code.
+Source: Chen et al. 2024 (cascade speculative drafting), 3.1, 3.2 and Algorithm 1. Ours hands tokens
+up with their distributions, may review a tree, and counts tokens over all drafts, as their code.
 """
 
 from collections.abc import Sequence
@@ -35,15 +34,13 @@ class Reviewed:
     tokens, whose source is "<drafter> via <reviewer>", and one more of the reviewer's own.
 
     lenience           l, where 1 is none; for "iid" a guess is accepted with probability
-                       min(1, l · wanted ÷ offered), its probability under the reviewer ÷ that
-                       under its drafter; for "ranked" as `allowed_child` says
+                       min(1, l · the reviewer's ÷ its drafter's), for "ranked" see `allowed_child`
     exempt_max_gram    Max-Gram's nodes, bigrams too, that no model has reviewed get lenience 1
     siblings           "ranked": the reviewer follows its choices under the shared noise; "iid": it
                        accepts and draws as `reject` does, and hands up rows
     width              children per node: the kept token, and width − 1 leaves (a comb): the
                        reviewer's next likeliest for "ranked", independent draws for "iid"
-    match              turns ranks into scores; at temperature 0 the reviewer's probabilities do,
-                       but for the leaves of "iid" combs
+    match              turns ranks into scores; at temperature 0 the reviewer's probabilities do
 
     Raises ValueError for a lenience above 1 under "iid" where the draft branches. Source: Chen et
     al. 2024, section 3.1 and appendix B (the exemption, and combs of 8 children).

@@ -2,8 +2,7 @@
 beyond the reviewer's own choice. `reject` stays exact because the row handed up is the distribution
 that the review really gives the token (the paper hands up the reviewer's own).
 
-Source: Chen et al. 2024 (cascade speculative drafting), 3.1; Leviathan et al. 2023, appendix, has
-the reciprocal of l.
+Source: Chen et al. 2024 (cascade speculative drafting), 3.1; Leviathan et al. 2023 have 1 ÷ l.
 """
 
 import functools
@@ -56,8 +55,7 @@ def allowed_child(
     leniences: Sequence[float],
     node: int,
 ) -> int | None:
-    """The best-scored child of `node` that its lenience l allows (the first of a tie), or None;
-    l = 1 allows none.
+    """The best-scored child of `node` that its lenience l > 1 allows (the first of a tie), or None.
 
     At temperature 0 it allows offered ≤ l · the reviewer's unwarped probability, where a copy of
     Max-Gram offers 1, others their score ÷ the node's; above it, a noisy log-probability at most

@@ -45,9 +45,8 @@ class TreeDraft:
     match       turns ranks into scores; for "ranked" at temperature 0, and "top", probabilities do
 
     With a budget, scores from probabilities or gaps adapt the shape to the context. Raises
-    ValueError unless exactly one of widths, shape and budget is given and allows a guess, and for
-    widths of over 4,096 guesses without a floor. Source: Spector and Ré 2023, section 3.1;
-    best-first as in Wang et al. 2024 (OPT-Tree).
+    ValueError unless one of widths, shape and budget is given, for 1 to 4,096 guesses. Source:
+    Spector and Ré 2023, section 3.1; best-first as in Wang et al. 2024 (OPT-Tree).
     """
 
     model: LanguageModel
