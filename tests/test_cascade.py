@@ -201,14 +201,11 @@ BAD = [
 ]
 
 
-FOUR, FIVE, COPIES = drafters(4, 5)
-OTHER = ChainDraft(table_model(5, 1, name=FOUR.name))
+FOUR, COPIES = drafters(4)
 test_bad_matrices_values_and_drafters_are_refused = refusals(
     *(
         (lambda given=given, more=more: from_matrix(drafters(4, 4), given, **more), said)
         for given, more, said in BAD
     ),
-    (lambda: from_matrix((FOUR, FIVE, COPIES), PAPER), "one vocabulary, got .*d0 with 4 tokens"),
-    (lambda: Relay((ChainDraft(FOUR), OTHER), (1, 1)), "share one vocabulary"),
     (lambda: from_matrix((FOUR, COPIES, FOUR), PAPER), "the last drafter .* got MaxGram before it"),
 )

@@ -6,8 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from specdec_lib.workload import PUBLISHED, SPLITS, Prompt, load_prompts
-from specdec_lib.workload.prompts import QUESTIONS, split_of
+from specdec_lib.workload import SPLITS, Prompt, load_prompts
+from specdec_lib.workload.prompts import PUBLISHED, QUESTIONS, split_of
 
 MMLU = {"question": "What is 1 + 1?", "subject": "mathematics", "choices": ["1", "2", "3", "None"]}
 CHOICES = (

@@ -131,7 +131,6 @@ def test_a_staged_draft_ends_where_the_drafts_context_does(length):
 
 
 NGRAMS = Katz.fit([np.random.default_rng(0).integers(0, 7, 400)], 7)
-LARGE = Katz.fit([np.minimum(np.random.default_rng(2).zipf(1.3, 20000) - 1, 299)], 300)
 THREE = Context.of([3, 1, 0])
 
 
@@ -168,13 +167,9 @@ def test_a_draft_ranks_as_its_sharpened_distribution_would(sampler):
         assert found == pytest.approx([gaps[1] if len(gaps) > 1 else math.inf, *gaps[1:]])
 
 
-def test_a_sampled_draft_looks_at_sixteen_candidates_and_none_at_more_than_there_are():
-    draft, context = NgramDraft(LARGE, (1,)), Context.of([0])
-    chances = (Chance(seed, Sampler(5.0)) for seed in range(300))
-    drawn = {draft.propose(context, chance).tokens[1] for chance in chances}
-    assert drawn <= set(LARGE.top([0], 16)[0]) and len(drawn) > 8
+def test_a_draft_looks_at_no_more_candidates_than_there_are():
     narrow = NgramDraft(Katz.fit([np.array([0, 1, 0])], 2), (5,))
-    assert narrow.propose(context, Chance(0)).guesses == 2
+    assert narrow.propose(Context.of([0]), Chance(0)).guesses == 2
 
 
 @pytest.mark.parametrize("budget", [1, 5, 16])

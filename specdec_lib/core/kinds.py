@@ -44,9 +44,7 @@ def checked(public: Public) -> Public:
     hints = {
         name: one.annotation
         for name, one in parameters.items()
-        if one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)
-        and one.annotation not in (one.empty, Any)
-        and not isinstance(one.annotation, str | TypeVar)
+        if one.annotation not in (one.empty, Any) and not isinstance(one.annotation, str | TypeVar)
     }
 
     @wraps(function)

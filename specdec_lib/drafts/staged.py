@@ -80,9 +80,7 @@ class _Reading:
 
     def named(self, tree: TokenTree) -> TokenTree:
         """The tree with the nodes that the scout guessed too named after its source."""
-        paths: list[Path] = [()]
-        for node in range(1, len(tree)):
-            paths.append((*paths[tree.parents[node]], tree.tokens[node]))
+        paths = map(tree.path_tokens, range(len(tree)))
         return replace(tree, sources=tuple(map(self.scouted.get, paths, tree.sources)))
 
     def read(self) -> None:
@@ -121,7 +119,7 @@ class StagedChain:
     match: MatchTable = MatchTable()
 
     def __post_init__(self) -> None:
-        _ = self._reviewed  # checks that there is one vocabulary
+        _ = self._reviewed  # checks the other values
 
     @functools.cached_property
     def _reviewed(self) -> Reviewed:

@@ -2,13 +2,4 @@
 
 from specdec_lib.workload.ladder import MATCH, Ladder, Measured, load_ladder, neutral
 from specdec_lib.workload.pair import Pair, load_pair
-from specdec_lib.workload.prompts import (
-    DOCSTRING,
-    DOMAINS,
-    PUBLISHED,
-    SPLITS,
-    WHOLE,
-    Prompt,
-    load_prompts,
-    seeds,
-)
+from specdec_lib.workload.prompts import DOMAINS, SPLITS, WHOLE, Prompt, load_prompts, seeds

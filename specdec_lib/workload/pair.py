@@ -37,9 +37,6 @@ class Pair:
         source = self.tokenizer.encode(text)
         return Context.of((self.target.model.config.decoder_start_token_id,), tuple(source))
 
-    def text(self, token: int) -> str:
-        return self.tokenizer.decode([token], clean_up_tokenization_spaces=False)
-
 
 @checked
 def load_pair(

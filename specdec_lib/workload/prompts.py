@@ -13,8 +13,7 @@ from specdec_lib.core.files import DATA, REMEDY, parse_json
 from specdec_lib.core.kinds import Within, checked
 
 DOMAINS = ("chat", "code", "summary", "math")
-DOCSTRING = "docstring"  # the encoder-decoder pair's
-OURS = (*DOMAINS, DOCSTRING)
+OURS = (*DOMAINS, "docstring")  # the last is the encoder-decoder pair's
 SPLITS = ("development", "held-out")
 WHOLE = "all"  # both
 QUESTIONS = (

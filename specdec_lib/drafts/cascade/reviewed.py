@@ -4,7 +4,6 @@ Source: Chen et al. 2024 (cascade speculative drafting), 3.1, 3.2 and Algorithm 
 up with their distributions, may review a tree, and counts tokens over all drafts, as their code.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import count, repeat
@@ -14,7 +13,6 @@ from torch import Tensor
 
 from specdec_lib.core.chance import Chance, unwarped
 from specdec_lib.core.context import Context
-from specdec_lib.core.decode import vocabularies_in
 from specdec_lib.core.kinds import Within, checked
 from specdec_lib.core.protocols import Draft, LanguageModel
 from specdec_lib.core.tree import ROOT, Count, MatchTable, TokenTree, leading
@@ -53,9 +51,6 @@ class Reviewed:
     siblings: Literal["ranked", "iid"] = "ranked"
     width: Count = 1
     match: MatchTable = MatchTable()
-
-    def __post_init__(self) -> None:
-        check_parts((self.reviewer, self.draft))
 
     def propose(self, context: Context, chance: Chance) -> TokenTree:
         """A chain or comb of at least one token, unless the reviewer's context is full."""
@@ -144,7 +139,7 @@ class Relay:
     parts      strongest first; one that guesses nothing more hands over to the next
     lengths    tokens per part; a part may overshoot, and later ones then add less or are skipped
 
-    Raises ValueError unless there is a length of 0 or more per part, not all 0, and one vocabulary.
+    Raises ValueError unless there is a length of 0 or more per part, not all 0.
     """
 
     parts: tuple[Draft, ...]
@@ -155,7 +150,6 @@ class Relay:
         if not (fits and any(self.lengths)):
             wanted = f"{len(self.parts)} drafts take as many lengths of 0 or more, one above"
             raise ValueError(f"a relay of {wanted}, got {self.lengths}")
-        check_parts(self.parts)
 
     def propose(self, context: Context, chance: Chance) -> TokenTree:
         """The path that the parts extend in turn, and their other branches; rows are kept."""
@@ -172,11 +166,3 @@ class Relay:
                 added = [node for node in range(before, len(tree)) if not tree.children(node)]
                 leaf = max(added, key=lambda node: (tree.scores[node], tree.depths[node]))
         return tree
-
-
-def check_parts(parts: Sequence[Draft | LanguageModel]) -> None:
-    """Raise ValueError for several vocabularies."""
-    sizes = vocabularies_in(*parts)
-    if len({size for _, size in sizes}) > 1:
-        found = ", ".join(f"{name} with {size} tokens" for name, size in sizes)
-        raise ValueError(f"the drafts of a cascade share one vocabulary, got {found}")

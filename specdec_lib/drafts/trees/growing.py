@@ -118,8 +118,7 @@ class TreeDraft:
             if self.widths is not None:
                 widths = dict.fromkeys(nodes, self.widths[level])
             else:
-                known = slots.get(level, {})
-                widths = {at: width for at in nodes if (width := known.get(tree.slots(at), 0))}
+                widths = {at: width for at in nodes if (width := slots.get(tree.slots(at), 0))}
             if not widths:
                 break
             tree = add_children(tree, expand(tree, widths), self.floor)

@@ -10,16 +10,17 @@ from specdec_lib.core.chance import Slots
 from specdec_lib.core.tree import MatchTable, Shape, TokenTree, check_widths
 from specdec_lib.core.tree.shape import grow_best_first
 
-SlotWidths = dict[int, dict[Slots, int]]  # per level: ranks of a node to its number of children
+SlotWidths = dict[Slots, int]  # ranks of a node to its number of children
 
 
 @functools.lru_cache(maxsize=64)
 def slots_of(shape: Shape) -> SlotWidths:
-    """{depth: {ranks of a node: its number of children}} of a shape (cached: do not change it)."""
-    places: list[Slots] = [()]
+    """The nodes of a shape that have children, which come by rank (cached: do not change it)."""
+    places, widths = [()], {}
     for parent, rank in zip(shape.parents[1:], shape.ranks[1:], strict=True):
+        widths[places[parent]] = rank + 1
         places.append((*places[parent], rank))
-    return _widths(places[1:])
+    return widths
 
 
 @functools.lru_cache(maxsize=64)
@@ -27,15 +28,7 @@ def best_slots(match: MatchTable, budget: int, depth: int, floor: float = 0.0) -
     """The `budget` best slots when scores depend on ranks alone, in the format of `slots_of`."""
     rates = [match.rate(rank) for rank in range(budget)]
     grown = grow_best_first(lambda slot: rates, budget, depth=depth, floor=floor)
-    return _widths([slot.ranks for slot in grown])
-
-
-def _widths(places: list[Slots]) -> SlotWidths:
-    """The largest rank below each node, plus 1: slots of one node come in the order of ranks."""
-    widths: SlotWidths = {}
-    for *above, rank in places:
-        widths.setdefault(len(above), {})[tuple(above)] = rank + 1
-    return widths
+    return {slot.ranks[:-1]: slot.ranks[-1] + 1 for slot in grown}
 
 
 def check_limits(

@@ -101,7 +101,6 @@ def _shape(draft: Mapping) -> tuple[int, int, int]:
         case {"budget": int(budget), "depth": int(depth), "floor": floor, "match": match}:
             table = MatchTable(tuple(match["rates"]))  # whatever the gaps
             slots = best_slots(table, budget, depth, floor)
-            ends = (at for at in range(depth) if (0,) * at not in slots.get(at, {}))
-            widths = (width for level in slots.values() for width in level.values())
-            return max(1, next(ends, depth)), max(widths, default=1), budget
+            ends = (at for at in range(depth) if (0,) * at not in slots)
+            return max(1, next(ends, depth)), max(slots.values(), default=1), budget
     raise ValueError(f"a TreeDraft has widths, a shape or a budget, got {draft}")
