@@ -61,13 +61,16 @@ def one(token=1, parent=0, score=0.5, scores=1) -> TokenTree:
     return TokenTree(0, (9,)).grown([token], [parent], source="x", scores=[score] * scores)
 
 
-test_what_is_no_tree_is_refused = refusals(
+test_what_is_no_tree_or_context_is_refused = refusals(
     (lambda: one(parent=1), "precede its child: node 1 has parent 1"),
     (lambda: TokenTree(0, (1,), (0,)), "node 0 is the root"),
     (lambda: one(token=-2), "from 0 on"),
     (lambda: one(score=1.5), "a score lies between"),
     (lambda: one(scores=2), "one token, parent, source, score and row per node"),
     (lambda: TokenTree(-1, (1,)), "counts from 0"),
+    (lambda: Context((), 0), "prompt is empty"),
+    (lambda: Context((1,), 2), "1…1, got 2"),
+    (lambda: Context((-1,), 1), "from 0 on"),
 )
 
 
@@ -101,11 +104,3 @@ def test_a_longer_context_is_what_it_would_be_if_made_at_once():
     assert longer == whole and hash(longer) == hash(whole)
     assert "begun" not in repr(longer) and longer.begun == (1, 2, 4)
     assert (longer.prompt, longer.generated, len(longer)) == ((1,), (2, 4, 5, 6), 5)
-
-
-test_what_is_no_context_is_refused = refusals(
-    (lambda: Context((), 0), "prompt is empty"),
-    (lambda: Context((1,), 0), "1…1, got 0"),
-    (lambda: Context((1,), 2), "1…1, got 2"),
-    (lambda: Context((-1,), 1), "from 0 on"),
-)
