@@ -10,7 +10,6 @@ from test_lm import network
 
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.decode import Generation, decode, models_in, rounds
-from specdec_lib.core.verify import reject
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.max_gram import MaxGram
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
@@ -119,25 +118,24 @@ def test_models_are_found_in_every_place_and_one_used_twice_is_counted_once():
 
 
 SHORT, SMALL = table_model(5, 1, max_positions=2), ChainDraft(table_model(4, 1, name="draft"), 2)
+BAD = [
+    ({"draft": SMALL}, "vocabulary: draft has 4 tokens, table 5"),
+    ({"draft": MaxGram(np.arange(4))}, "vocabulary: MaxGram has 4 tokens, table 5"),
+    ({"prompt": ()}, "prompt is empty"),
+    ({"prompt": (5,)}, "token 5, the target's vocabulary ends at 4"),
+    ({"target": SHORT}, "3 tokens, the target reads at most 2"),
+    ({"max_new_tokens": 0}, "max_new_tokens of .* number from 1 to 1,048,576, got 0"),
+    ({"draft": ChainDraft(table_model(5, 2), 2)}, "two models are called 'table'"),
+]
 
 
-@pytest.mark.parametrize(
-    "target,draft,prompt,length,message",
-    [
-        (TARGET, SMALL, PROMPT, 5, "vocabulary: draft has 4 tokens, table 5"),
-        (TARGET, MaxGram(np.arange(4)), PROMPT, 5, "vocabulary: MaxGram has 4 tokens, table 5"),
-        (TARGET, NOTHING, (), 5, "prompt is empty"),
-        (TARGET, NOTHING, (5,), 5, "token 5, the target's vocabulary ends at 4"),
-        (SHORT, NOTHING, PROMPT, 5, "3 tokens, the target reads at most 2"),
-        (TARGET, NOTHING, PROMPT, 0, "max_new_tokens of .* number from 1 to 1,048,576, got 0"),
-        (TARGET, ChainDraft(table_model(5, 2), 2), PROMPT, 5, "two models are called 'table'"),
-    ],
-)
-def test_bad_input_is_refused_before_any_work(target, draft, prompt, length, message, monkeypatch):
+@pytest.mark.parametrize("given, message", BAD)
+def test_bad_input_is_refused_before_any_work(given, message, monkeypatch):
     monkeypatch.setattr(TableModel, "score", lambda *_: pytest.fail("a model was asked"))
+    usual = {"target": TARGET, "draft": NOTHING, "prompt": PROMPT, "max_new_tokens": 5}
     for loop in (decode, rounds):
         with pytest.raises(ValueError, match=message):
-            loop(target, draft, prompt, Chance(0), max_new_tokens=length, rule=reject)
+            loop(chance=Chance(0), **usual | given)
 
 
 class Listing:
