@@ -95,13 +95,11 @@ def reject(
     """Test the children of a node in order, and follow the first that is accepted; where none is,
     end with a token drawn from what they left of the target's distribution.
 
-    leniences    in a review: l per node; where l > 1 the output is no longer the target's
-    trace        receives one `Trial` per child tried, and the `FinalDraw`
-
     A child drawn from its row `offered` is accepted with probability min(1, l · wanted ÷ offered)
     at its token, where `wanted` is the target's distribution, and after a rejection the residual
     max(0, wanted − offered), normalised. The output has the target's distribution if each row is
-    the one that its token was drawn from, given its earlier siblings; None is a point mass.
+    the one that its token was drawn from, given its earlier siblings (None is a point mass), and
+    l is 1; in a review by a draft model it is the node's of `leniences`.
 
     Raises ValueError unless there is one row of logits per node, and the row of each child tried
     gives its token a positive probability. Source: Leviathan et al. 2023, Algorithm 1, and Chen et
