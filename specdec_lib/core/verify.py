@@ -101,9 +101,8 @@ def reject(
     the one that its token was drawn from, given its earlier siblings (None is a point mass), and
     l is 1; in a review by a draft model it is the node's of `leniences`.
 
-    Raises ValueError unless there is one row of logits per node, and the row of each child tried
-    gives its token a positive probability. Source: Leviathan et al. 2023, Algorithm 1, and Chen et
-    al. 2023; for siblings, Miao et al. 2024 and Chen et al. 2024 (Sequoia).
+    Raises ValueError unless each node has logits and each tried row allows its token. Source:
+    Leviathan et al. 2023, Chen et al. 2023; siblings, Miao et al. 2024, Chen et al. 2024 (Sequoia).
     """
     check_rows(tree, target_logits)
     path, node = [], ROOT
