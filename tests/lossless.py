@@ -1,9 +1,6 @@
 """`make lossless`: speculative output equals plain decoding token for token on the ladder, for as
-many tokens as wanted.
-
-In float64, and on the fast runtime, one differing token is a bug and the command fails. In float32
-on the reference runtime rounding may decide between two tokens that are nearly as good, so
-differences there are counted and shown.
+many tokens as wanted. In float64, and on the fast runtime, one differing token is a bug and the
+command fails; in float32 on the reference runtime rounding may decide, and differences are shown.
 """
 
 import argparse

@@ -44,7 +44,7 @@ def drafts(ladder: Ladder) -> dict[str, Draft]:
         "n-gram": scout,
         "n-gram widths": NgramDraft(ladder.katz, widths=(2, 1)),
         "Max-Gram": replace(ladder.max_gram, length=6),
-        "Max-Gram alone": MaxGram(None, 5, window=8, least=2),
+        "Max-Gram alone": MaxGram(None, 5, least=2),
         "staged tree": StagedTree(tree, MergedDraft((MaxGram(None, 4), scout)), guided=2),
         "staged chain": StagedChain(ladder.draft, scout, 4),
         "reviewed": Reviewed(ladder.draft, MaxGram(None, 4), lenience=2.5, exempt_max_gram=False),

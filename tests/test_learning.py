@@ -16,10 +16,9 @@ from specdec_lib.core.context import Context
 from specdec_lib.core.decode import decode
 from specdec_lib.core.decode.parts import learners_in
 from specdec_lib.core.tree import TokenTree
-from specdec_lib.drafts import earlier
+from specdec_lib.drafts import learning as remembering
 from specdec_lib.drafts.combined import MergedDraft
-from specdec_lib.drafts.earlier import EarlierAnswers
-from specdec_lib.drafts.recycling import KEPT, Successors, TokenRecycling
+from specdec_lib.drafts.learning import KEPT, EarlierAnswers, Successors, TokenRecycling
 from specdec_lib.drafts.staged import StagedTree
 from specdec_lib.drafts.trees.growing import TreeDraft
 from specdec_lib.measure.latency.ledger import round_parts
@@ -84,7 +83,7 @@ def test_a_learner_is_found_wherever_it_stands_and_learns_once_a_round():
 
 def copied(answers, text, least, length):
     """What should be copied, found by looking at every place."""
-    for size in range(min(earlier.WINDOW, len(text)), least - 1, -1):
+    for size in range(min(remembering.WINDOW, len(text)), least - 1, -1):
         ending = text[-size:]
         for answer in answers:
             for start in range(len(answer) - size + 1):
@@ -112,7 +111,7 @@ def test_copies_follow_the_first_of_the_longest_matches_in_earlier_answers(seed)
 
 
 def test_the_oldest_are_forgotten_where_there_are_too_many(monkeypatch):
-    monkeypatch.setattr(earlier, "MOST_TOKENS", 13)
+    monkeypatch.setattr(remembering, "MOST_TOKENS", 13)
     draft = EarlierAnswers(2, 2)
     for number in range(5):
         answered(draft, 50 + number, range(number * 6, number * 6 + 6))

@@ -20,7 +20,6 @@ from specdec_lib.measure.cascades.variants import (
 from specdec_lib.measure.race.harness import Timing
 from specdec_lib.measure.replay import MAX_GRAM, CascadeSetting, replay_cascade, swi_table
 from specdec_lib.measure.replay.tuning import replayed_swi, swi_ratio
-from specdec_lib.theory import counted_speed_up
 
 PRICES = {"target": 1.0, "middle": 0.3, "draft": 0.2}
 THREE = ("middle", "draft", MAX_GRAM)
@@ -40,7 +39,8 @@ def test_a_row_sums_its_texts_and_charges_every_pass():
     assert row.matrix == "2 1 4 / 0 1 4 / 0 0 4"
     assert (row.texts, row.tokens) == (6, 240)
     assert (row.rounds, row.middle_passes) == (counts["target"], counts["middle"])
-    assert row.swi == pytest.approx(counted_speed_up(240, counts, PRICES, target="target"))
+    cost = sum(count * PRICES[name] for name, count in counts.items())
+    assert row.swi == pytest.approx(240 * PRICES["target"] / cost)
     assert math.isnan(row.low)  # six texts
     row = swi_table(2 * TEXTS, {"mine": SETTING}, PRICES).iloc[0]
     assert row.low < row.swi < row.high

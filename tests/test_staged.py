@@ -1,5 +1,6 @@
 """Staged drafts: the draft's very tree in fewer passes, and chains that are its own."""
 
+import random
 from collections import Counter
 from dataclasses import dataclass, field
 from functools import partial
@@ -51,12 +52,9 @@ class Counting(Table):
         return self.model.score(context, tree)
 
 
-def contexts(count: int, vocabulary: int = 6) -> list[Context]:
-    generator = torch.Generator().manual_seed(0)
-    return [
-        Context.of(torch.randint(vocabulary, (3 + number % 7,), generator=generator).tolist())
-        for number in range(count)
-    ]
+def contexts(count: int) -> list[Context]:
+    dice = random.Random(0)
+    return [Context.of(dice.choices(range(6), k=3 + number % 7)) for number in range(count)]
 
 
 def nodes(tree: TokenTree) -> tuple:
@@ -70,11 +68,10 @@ def nodes(tree: TokenTree) -> tuple:
 def test_the_tree_is_the_drafts_own_in_no_more_passes(shape, sampler, siblings, unchecked):
     model, other = Counting(table_model(6, 1, name="draft")), table_model(6, 2, name="scout")
     plain, passes = shape(model, siblings=siblings), Counter()
+    same = TreeDraft(table_model(6, 1, name="same"), widths=(3, 1, 1))
     drafts = {
         "alone": plain,
-        "with itself": StagedTree(
-            plain, TreeDraft(table_model(6, 1, name="same"), widths=(3, 1, 1))
-        ),
+        "with itself": StagedTree(plain, same),
         "with another": StagedTree(plain, TreeDraft(other, widths=(2, 1), siblings="top")),
         "with nothing": StagedTree(plain, NoDraft()),
     }
@@ -105,7 +102,7 @@ def test_networks_with_caches_and_n_grams_grow_the_drafts_own_tree(siblings, unc
     ladder, context = tiny_ladder("float64"), Context.of(range(3, 20))
     models = [CachedModel(ladder.draft.model, "draft") for _ in range(2)]
     alone, staged = (TreeDraft(one, budget=16, depth=6, siblings=siblings) for one in models)
-    scout = NgramDraft(ladder.katz, budget=8, siblings="ranked" if siblings == "ranked" else "top")
+    scout = NgramDraft(ladder.katz, budget=8)
     for seed in range(4):
         drafts, chance = (alone, StagedTree(staged, scout)), Chance(seed, T1)
         trees = [one.propose(context, chance) for one in drafts]

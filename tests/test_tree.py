@@ -1,6 +1,7 @@
 """Contexts and trees: what is derived from tokens and parents, and what is refused."""
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -53,22 +54,23 @@ def test_a_tree_with_rows_is_neither_truncated_nor_merged():
     for change in (lambda tree: tree.truncated(1), TokenTree.merged):
         with pytest.raises(ValueError, match="biased"):
             change(drawn)
-        assert change(drawn.without_rows()).guesses == 1
+        assert change(replace(drawn, rows=(None,) * 3)).guesses == 1
 
 
-def made(tokens, parents, position=0, **fields) -> TokenTree:
-    nodes = len(parents)
-    whole = {"sources": ("x",) * nodes, "scores": (1.0,) * nodes, "rows": (None,) * nodes}
-    return TokenTree(position, tokens, parents, **(whole | fields))
+def one(token=1, parent=0, score=0.5, scores=1) -> TokenTree:
+    return TokenTree(0, (9,)).grown([token], [parent], source="x", scores=[score] * scores)
 
 
-test_what_is_no_tree_is_refused = refusals(
-    (lambda: made((1, 2), (-1, 1)), "precede its child: node 1 has parent 1"),
-    (lambda: made((1, 2), (0, 0)), "node 0 is the root"),
-    (lambda: made((1, -2), (-1, 0)), "from 0 on"),
-    (lambda: made((1, 2), (-1, 0), scores=(1.0, 1.5)), "a score lies between"),
-    (lambda: made((1,), (-1, 0)), "one token, parent, source, score and row per node"),
-    (lambda: made((1,), (-1,), -1), "counts from 0"),
+test_what_is_no_tree_or_context_is_refused = refusals(
+    (lambda: one(parent=1), "precede its child: node 1 has parent 1"),
+    (lambda: TokenTree(0, (1,), (0,)), "node 0 is the root"),
+    (lambda: one(token=-2), "from 0 on"),
+    (lambda: one(score=1.5), "a score lies between"),
+    (lambda: one(scores=2), "one token, parent, source, score and row per node"),
+    (lambda: TokenTree(-1, (1,)), "counts from 0"),
+    (lambda: Context((), 0), "prompt is empty"),
+    (lambda: Context((1,), 2), "1…1, got 2"),
+    (lambda: Context((-1,), 1), "from 0 on"),
 )
 
 
@@ -81,11 +83,12 @@ def test_a_match_rate_is_that_of_the_gaps_bin_and_halves_beyond_the_last_rank():
 
 
 test_what_is_no_match_table_is_refused = refusals(
-    (lambda: MatchTable((), "x"), "probabilities that never rise"),
+    (lambda: MatchTable((), "x"), r"never rise, got \(\)"),
     (lambda: MatchTable((0.2, 0.4), "x"), "never rise"),
-    (lambda: MatchTable((0.5,), "x", (1.0,), ((0.5,),)), "one bin more than edges, got .* 1 bins"),
+    (lambda: MatchTable((0.5,), "x", (1.0,), ((0.5,),)), "one bin more than edges"),
     (lambda: MatchTable((0.5,), "x", (1.0, 1.0), ((0.5,),) * 3), "rising edges"),
-    (lambda: MatchTable((0.5,), "x", (1.0,), ((0.5,), (1.5,))), "each bin holds 1 probabilities"),
+    (lambda: MatchTable((0.5,), "x", (1.0,), ((0.5,), (0.1, 0.1))), "each of 1 rates"),
+    (lambda: MatchTable((0.5,), "x", (1.0,), ((0.5,), (1.5,))), "binned of .* from 0 to 1"),
 )
 
 
@@ -101,11 +104,3 @@ def test_a_longer_context_is_what_it_would_be_if_made_at_once():
     assert longer == whole and hash(longer) == hash(whole)
     assert "begun" not in repr(longer) and longer.begun == (1, 2, 4)
     assert (longer.prompt, longer.generated, len(longer)) == ((1,), (2, 4, 5, 6), 5)
-
-
-test_what_is_no_context_is_refused = refusals(
-    (lambda: Context((), 0), "prompt is empty"),
-    (lambda: Context((1,), 0), "1…1, got 0"),
-    (lambda: Context((1,), 2), "1…1, got 2"),
-    (lambda: Context((-1,), 1), "from 0 on"),
-)

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 import torch
 from own_models import changed, gpt2, llama, swap, tokenizer, without_tokenizer
-from transformers import T5Config, T5ForConditionalGeneration
 
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.decode import decode
@@ -16,7 +15,7 @@ from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.trees.growing import ChainDraft
 from specdec_lib.measure.race import families
 from specdec_lib.models.loading import load_model, load_seq2seq
-from specdec_lib.workload import Prompt, load_ladder, load_pair
+from specdec_lib.workload import Prompt, load_ladder
 
 TEXT = "def f(x):\n    return"
 
@@ -50,9 +49,6 @@ def test_a_pair_of_folders_is_a_ladder_without_a_katz_table(own, folders):
     assert "".join(map(own.text, own.encode(TEXT))) == TEXT
     assert own.card["models"]["draft"]["source"] == str(folders["draft"])
     assert own.card["models"]["target"]["parameters"] > 4096 * 64
-
-
-def test_the_match_tables_of_own_models_are_the_default_one(folders):
     three = load_ladder(**folders, device="cpu")
     assert [model.name for model in three.models] == ["target", "middle", "draft"]
     assert three.match("draft", Sampler(1.0), obeyed="middle", siblings="iid").name == "default"
@@ -103,9 +99,6 @@ def test_a_prompt_that_a_model_cannot_read_is_refused(tmp_path, folders):
     assert ladder.max_positions == 16 and ladder.encode("def f(x):")
     with pytest.raises(ValueError, match=r"the prompt long has \d+ tokens, .* reads at most 16"):
         ladder.encode(Prompt("long", "x = 1\n" * 20, "own", "held-out", "here"))
-
-
-T5 = {"d_model": 16, "d_kv": 8, "d_ff": 16, "num_layers": 1, "num_heads": 2}
 
 
 @pytest.mark.parametrize(
@@ -163,21 +156,3 @@ def test_the_bench_leaves_out_what_an_own_pair_lacks(own, ladder, temperature):
         for draft in list(found.values())[:: max(1, len(found) // 2)]:
             assert emitted(own, draft, sampler).tokens == plain
     assert len(emitted(own, ChainDraft(own.target, 3), sampler).rounds) < len(plain)
-
-
-def test_a_pair_of_t5_folders_of_ones_own_decodes(tmp_path):
-    config = T5Config(vocab_size=4096, decoder_start_token_id=1, eos_token_id=0, **T5)
-    target, draft = tmp_path / "target", tmp_path / "draft"
-    for seed, folder in enumerate((target, draft)):
-        torch.manual_seed(seed)
-        T5ForConditionalGeneration(config).save_pretrained(folder)
-        tokenizer().save_pretrained(folder)
-    pair = load_pair(target, draft, device="cpu")
-    assert pair.stop_tokens == (0,) and pair.card["models"]["draft"]["source"] == str(draft)
-    plain, chained = (
-        decode(pair.target, draft, pair.encode(TEXT), Chance(0), max_new_tokens=8).tokens
-        for draft in (NoDraft(), ChainDraft(pair.draft, 3))
-    )
-    assert plain == chained
-    with pytest.raises(ValueError, match=r"a pair of your own .*, got target=.* and draft=None"):
-        load_pair(target, device="cpu")

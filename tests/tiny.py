@@ -1,8 +1,5 @@
-"""A ladder of tiny random Llama models, for tests of structure: a target, two drafts of some of its
-layers, and an n-gram table of text that the target wrote.
-
-It is the same in any process, takes about a second, and runs on both runtimes. Every kind of draft
-guesses some tokens right and others wrong.
+"""A ladder of tiny random Llama models, the same in any process: a target, two drafts of some of
+its layers, and an n-gram table of the target's text. All guess some tokens right and others wrong.
 """
 
 import functools
@@ -34,10 +31,7 @@ BY_GAP = MatchTable((0.5, 0.2, 0.05), "by gap", (0.5, 1.5, 4.0), BINNED)
 
 
 def tiny_ladder(dtype: str = "float32", runtime: str = "reference", *, cut: bool = True) -> Ladder:
-    """The ladder on the CPU.
-
-    cut    whether the drafts score the frequent tokens and the prompt's only
-    """
+    """The ladder on the CPU; `cut` drafts score the frequent tokens and the prompt's only."""
     networks = {"target": target_network().to(DTYPES[dtype])}
     for name, layers in LAYERS.items():
         networks[name] = build_student(networks["target"], layers)
@@ -61,10 +55,7 @@ def tiny_ladder(dtype: str = "float32", runtime: str = "reference", *, cut: bool
 
 
 def target_network(*, attention: float = 0.1) -> LlamaForCausalLM:
-    """Three layers, whose text follows most from its last token; few tokens are frequent.
-
-    attention    how much earlier tokens count
-    """
+    """Three layers, whose text follows most from its last token; few tokens are frequent."""
     config = LlamaConfig(
         vocab_size=len(tokenizer()), hidden_size=64, intermediate_size=96, num_hidden_layers=3,
         num_attention_heads=4, num_key_value_heads=2, max_position_embeddings=512,

@@ -66,9 +66,8 @@ class Parser(argparse.ArgumentParser):
         """Add the option `name` with its meaning in `OPTIONS`, and a note of this verb."""
         kind, meaning = OPTIONS[name]
         shown = "" if default is None else f" (default: {default})"
-        self.add_argument(
-            name, type=kind, default=default, help=f"{meaning}{'; ' if note else ''}{note}{shown}"
-        )
+        words = f"{meaning}{'; ' if note else ''}{note}{shown}"
+        self.add_argument(name, type=kind, default=default, help=words)
 
 
 def _check_counts(given: argparse.Namespace) -> None:

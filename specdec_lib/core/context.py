@@ -2,12 +2,13 @@
 
 from dataclasses import dataclass, field
 
+Tokens = list[int] | tuple[int, ...]
+
 
 @dataclass(frozen=True)
 class Context:
     """All tokens so far: the first `prompt_tokens` are the prompt, the rest were generated.
 
-    tokens           oldest first; at least one
     prompt_tokens    1…len(tokens); 1 for an encoder-decoder model (the decoder's start token)
     source           the encoder's tokens; None for a decoder-only model
     """
@@ -21,24 +22,21 @@ class Context:
     def __post_init__(self) -> None:
         if not self.tokens:
             raise ValueError("the prompt is empty; give a token, such as that of the start")
-        given, length = self.prompt_tokens, len(self.tokens)
-        if not 1 <= given <= length:
-            raise ValueError(f"prompt_tokens must lie in 1…{length}, got {given}")
+        if not 1 <= self.prompt_tokens <= len(self):
+            raise ValueError(f"prompt_tokens must lie in 1…{len(self)}, got {self.prompt_tokens}")
         if min(self.tokens) < 0:
             raise ValueError(f"tokens are numbers from 0 on, got {min(self.tokens)}")
 
     @classmethod
-    def of(
-        cls, prompt: list[int] | tuple[int, ...], source: tuple[int, ...] | None = None
-    ) -> "Context":
+    def of(cls, prompt: Tokens, source: tuple[int, ...] | None = None) -> "Context":
         """The context of a prompt, with nothing generated yet."""
         return cls(tuple(prompt), len(prompt), source)
 
-    def extended(self, tokens: list[int] | tuple[int, ...]) -> "Context":
+    def extended(self, tokens: Tokens) -> "Context":
         """This context with generated tokens appended (numbers from 0 on, not checked)."""
         longer = object.__new__(Context)  # not checked again: all tokens so far were
-        vars(longer).update(vars(self) | {"tokens": self.tokens + tuple(tokens)})
-        vars(longer)["begun"] = self.tokens
+        changed = {"tokens": self.tokens + tuple(tokens), "begun": self.tokens}
+        vars(longer).update(vars(self) | changed)
         return longer
 
     @property

@@ -70,9 +70,7 @@ def write_together(contents: Mapping[Path, bytes]) -> None:
 
 
 def replace_marked(mark: str, text: str, page: Path = README) -> None:
-    """Replace what stands between "<!-- MARK: begin -->" and "<!-- MARK: end -->" of a page; raises
-    ValueError if one is missing.
-    """
+    """Replace what stands between "<!-- MARK: begin -->" and "<!-- MARK: end -->" of a page."""
     begin, end = (f"<!-- {mark}: {side} -->" for side in ("begin", "end"))
     whole = page.read_text(encoding="utf-8")
     if begin not in whole or end not in whole:
@@ -85,14 +83,12 @@ def sweep_partial(folder: Path) -> list[str]:
     """Delete the unfinished files of ended processes in a folder, and return their names."""
     import psutil
 
-    found = [
-        path
-        for path in folder.glob(".*.partial*")
-        if (match := PARTIAL.fullmatch(path.name)) and not psutil.pid_exists(int(match[1]))
-    ]
-    for path in found:
-        path.unlink(missing_ok=True)
-    return sorted(path.name for path in found)
+    found = []
+    for path in sorted(folder.glob(".*.partial*")):
+        if (match := PARTIAL.fullmatch(path.name)) and not psutil.pid_exists(int(match[1])):
+            path.unlink(missing_ok=True)
+            found.append(path.name)
+    return found
 
 
 def check_output(path: Path) -> None:
@@ -123,21 +119,17 @@ def check_writable(folder: Path) -> None:
 
 
 def checked_card(folder: Path, needed: Iterable[str]) -> dict:
-    """The manifest `card.json` of a folder; raises ValueError unless it lists all `needed` files,
-    and each listed file exists and has its SHA-256.
-    """
+    """The manifest of a folder, which lists all `needed` files by SHA-256, else ValueError."""
     path = folder / "card.json"
     if not path.is_file():
         raise ValueError(f"stored file {path} is missing; {REMEDY}")
     try:
         card = parse_json(path.read_text(encoding="utf-8"))
         files = card["files"]
-        missing = set(needed) - files.keys()
+        if missing := set(needed) - files.keys():
+            raise ValueError(f"it does not list {', '.join(sorted(missing))}")
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"stored file {path} is damaged ({error!r}); {REMEDY}") from error
-    if missing:
-        listed = f"it does not list {', '.join(sorted(missing))}"
-        raise ValueError(f"stored file {path} is damaged: {listed}; {REMEDY}")
     for name, digest in files.items():
         there = (folder / name).is_file()
         if not there or file_digest(folder / name) != digest:

@@ -13,6 +13,7 @@ import numpy as np
 from torch import Tensor
 
 Public = TypeVar("Public", bound=Callable)
+UNIONS = (Union, types.UnionType)
 WIDER = {int: Integral, float: Real}  # NumPy's numbers are numbers
 WORDS = {  # one and many
     **dict.fromkeys((Integral, int), ("a whole number", "whole numbers")),
@@ -43,9 +44,7 @@ def checked(public: Public) -> Public:
     hints = {
         name: one.annotation
         for name, one in parameters.items()
-        if one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)
-        and one.annotation not in (one.empty, Any)
-        and not isinstance(one.annotation, str | TypeVar)
+        if one.annotation not in (one.empty, Any) and not isinstance(one.annotation, str | TypeVar)
     }
 
     @wraps(function)
@@ -64,18 +63,18 @@ def checked(public: Public) -> Public:
 
 def is_a(value: object, hint: object) -> bool:
     """Whether a value, with all elements or entries, is of the kind that an annotation names."""
-    if _is_union(hint):
-        return any(is_a(value, one) for one in get_args(hint))
     kind, parts = get_origin(hint), get_args(hint)
+    if kind in UNIONS:
+        return any(is_a(value, one) for one in parts)
     if kind is Annotated:
         return is_a(value, parts[0]) and bool(parts[1].least <= value <= parts[1].most)
     if kind is Literal:
         return isinstance(value, tuple(map(type, parts))) and value in parts
     if kind is Mapping:
         return isinstance(value, Mapping) and all(
-            is_a(key, parts[0]) and is_a(entry, parts[1]) for key, entry in value.items()
+            all(map(is_a, entry, parts)) for entry in value.items()
         )
-    if _is_collection(hint):
+    if _is_collection(kind):
         return _holds(value, kind, parts)
     leaf = WIDER.get(hint, hint) if kind is None else kind
     if leaf in (Integral, Real) and isinstance(value, bool | np.bool_):
@@ -99,9 +98,9 @@ def _holds(value: object, kind: type, parts: tuple) -> bool:
 def in_words(hint: object, *, many: bool = False) -> str:
     """What an annotation allows, in words."""
     kind, parts = get_origin(hint), get_args(hint)
-    if _is_union(hint):
+    if kind in UNIONS:
         return " or ".join(in_words(one, many=many) for one in parts)
-    if _is_collection(hint):
+    if _is_collection(kind):
         return f"{'sequences' if many else 'a sequence'} of {in_words(parts[0], many=True)}"
     if kind is None:
         return WORDS.get(hint, (f"a {hint.__name__}", f"{hint.__name__}s"))[many]
@@ -117,10 +116,5 @@ def shown(value: object) -> str:
     return " ".join(repr(value).split())[:LONGEST]
 
 
-def _is_collection(hint: object) -> bool:
-    kind = get_origin(hint)
+def _is_collection(kind: object) -> bool:
     return isinstance(kind, type) and issubclass(kind, Iterable) and kind is not Mapping
-
-
-def _is_union(hint: object) -> bool:
-    return isinstance(hint, types.UnionType) or get_origin(hint) is Union

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from operator import add, sub
 from typing import Protocol, runtime_checkable
 
 from jaxtyping import Float
@@ -10,6 +11,9 @@ from torch import Tensor
 from specdec_lib.core.chance import Chance
 from specdec_lib.core.context import Context
 from specdec_lib.core.tree import ROOT, MatchTable, TokenTree
+
+NodeLogits = Float[Tensor, "nodes vocab"]
+"""A row of logits after each node of a tree, the root first."""
 
 
 @dataclass(frozen=True)
@@ -21,12 +25,10 @@ class Usage:
     seconds: float = 0.0
 
     def __add__(self, other: "Usage") -> "Usage":
-        rows = self.rows + other.rows
-        return Usage(self.passes + other.passes, rows, self.seconds + other.seconds)
+        return Usage(*map(add, vars(self).values(), vars(other).values()))
 
     def __sub__(self, other: "Usage") -> "Usage":
-        rows = self.rows - other.rows
-        return Usage(self.passes - other.passes, rows, self.seconds - other.seconds)
+        return Usage(*map(sub, vars(self).values(), vars(other).values()))
 
 
 @runtime_checkable
@@ -52,13 +54,11 @@ class LanguageModel(Protocol):
 
     def forget(self) -> None:
         """Clear the KV cache and other state of earlier contexts; no result changes."""
-        ...
 
-    def score(self, context: Context, tree: TokenTree) -> Float[Tensor, "nodes vocab"]:
+    def score(self, context: Context, tree: TokenTree) -> NodeLogits:
         """Row i: the logits of the token after node i.  Raises ValueError if the tree is not rooted
         at the context's end, or a token or position is out of range.
         """
-        ...
 
 
 @runtime_checkable
@@ -75,7 +75,6 @@ class SourceReader(Protocol):
 
     def read_source(self, context: Context) -> None:
         """Run the encoder on `context.source`, unless its output is cached."""
-        ...
 
 
 Ranked = tuple[Sequence[int], Sequence[float]]
@@ -102,15 +101,11 @@ class TreeGrower(Protocol):
 
         scout    of a `StagedTree`: a `Guesser`, `guided`, and the source of what it guessed too
         """
-        ...
 
     def rank(
         self, context: Context, tree: TokenTree, chance: Chance, *, width: int, match: MatchTable
     ) -> Callable[[int], Ranked] | None:
-        """Read a tree as `score` does; a function from a node to its `width` best "ranked"
-        children, or None for settings without support.
-        """
-        ...
+        """As `score`: from a node to its `width` best "ranked" children; None without support."""
 
 
 @runtime_checkable
@@ -124,18 +119,14 @@ class Draft(Protocol):
         given its earlier siblings, and whether a node exists must not depend on tokens drawn at or
         below it or its later siblings; else `reject` is not exact. Other tokens have the row None.
         """
-        ...
 
 
 @runtime_checkable
 class Learner(Protocol):
     """A draft, nested or not, that learns from every verified tree, whoever guessed it."""
 
-    def learn(
-        self, context: Context, tree: TokenTree, target_logits: Float[Tensor, "nodes vocab"]
-    ) -> None:
+    def learn(self, context: Context, tree: TokenTree, target_logits: NodeLogits) -> None:
         """Take in the target's logits after each node of the tree that continued `context`."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -154,11 +145,8 @@ class Verdict:
 class Rule(Protocol):
     """A function that decides which guesses of a tree a target accepts."""
 
-    def __call__(
-        self, tree: TokenTree, target_logits: Float[Tensor, "nodes vocab"], chance: Chance
-    ) -> Verdict:
+    def __call__(self, tree: TokenTree, target_logits: NodeLogits, chance: Chance) -> Verdict:
         """Decide from the arguments alone; `target_logits` are those after each node."""
-        ...
 
 
 def check_root(context: Context, tree: TokenTree, vocabulary: int, max_positions: int) -> None:
@@ -167,10 +155,8 @@ def check_root(context: Context, tree: TokenTree, vocabulary: int, max_positions
     if root != wanted:
         rooted = "a tree is rooted at its context's last token: token {} at position {}"
         raise ValueError(f"{rooted.format(*wanted)}, got token {root[0]} at position {root[1]}")
-    largest = max(max(context.tokens), max(tree.tokens))
-    if largest >= vocabulary:
+    if (largest := max(max(context.tokens), max(tree.tokens))) >= vocabulary:
         raise ValueError(f"tokens must be below the vocabulary's size {vocabulary}, got {largest}")
-    deepest = tree.root_position + max(tree.depths)
-    if deepest >= max_positions:
+    if (deepest := tree.root_position + max(tree.depths)) >= max_positions:
         limit = f"the context length {max_positions}"
         raise ValueError(f"positions must be below {limit}, got {deepest}")

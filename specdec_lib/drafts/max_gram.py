@@ -4,8 +4,7 @@ one token, as in the paper's listing.
 
 Source: Chen et al. 2024 (cascade speculative drafting), section 3.3 and Listing 1. Where we differ:
 a match lies wholly in the prompt or wholly in the generation, and something must follow it there;
-no more than `length` tokens come back; a token the bigram table never saw ends the chain instead of
-guessing token 0; a window and a least length may be set.
+no more than `length` tokens come back; a token that no bigram begins with ends the chain.
 """
 
 from collections.abc import Sequence
@@ -15,7 +14,7 @@ import numpy as np
 
 from specdec_lib.core.chance import Chance
 from specdec_lib.core.context import Context
-from specdec_lib.core.kinds import checked
+from specdec_lib.core.kinds import checked, shown
 from specdec_lib.core.tree import Count, TokenTree
 
 DECAY = 0.75  # a node's score ÷ its parent's: it orders a chain
@@ -27,30 +26,21 @@ ORIGINS = PROMPT, GENERATION, BIGRAM = "prompt", "generation", "bigram"  # sourc
 class MaxGram:
     """A chain of copied tokens, continued from a bigram table.
 
-    bigrams          integers [vocab]: likeliest next token, −1 for none (`Katz.bigrams`); or None
-    length           tokens in the chain, at most
-    window, least    longest (None: no limit) and shortest suffix that is searched for, in tokens
-
-    Raises ValueError for bad limits or a bad table; `propose` does for a token outside the table.
+    bigrams    integers [vocab]: likeliest next token, −1 for none (`Katz.bigrams`); or None
+    least      shortest suffix that is searched for, in tokens
     """
 
     bigrams: np.ndarray | None = None
     length: Count = 10
-    window: int | None = field(default=None, kw_only=True)
-    least: int = field(default=1, kw_only=True)
+    least: Count = field(default=1, kw_only=True)
 
     def __post_init__(self) -> None:
-        if self.least < 1 or (self.window is not None and self.window < self.least):
-            got = f"least={self.least} and window={self.window}"
-            raise ValueError(f"a match has 1 token or more, up to the window, got {got}")
         if (table := self.bigrams) is None:
             return
-        if table.ndim != 1 or table.dtype.kind not in "iu":
-            got = f"shape {table.shape} of {table.dtype}"
-            raise ValueError(f"a bigram table is one row of integers, got {got}")
-        if table.size and not -1 <= table.min() <= table.max() < len(table):
-            got = f"{table.min()}…{table.max()}"
-            raise ValueError(f"bigrams must lie in -1…{len(table) - 1}, got {got}")
+        row = table.ndim == 1 and table.dtype.kind in "iu"
+        if not row or (table.size and not -1 <= table.min() <= table.max() < len(table)):
+            wanted = "a bigram table is one row of integers from -1 to below its length"
+            raise ValueError(f"{wanted}, got {shown(table)} of shape {table.shape}")
 
     @property
     def vocabulary(self) -> int | None:
@@ -69,21 +59,17 @@ class MaxGram:
 
     def _copied(self, context: Context) -> tuple[str, tuple[int, ...]]:
         """Where the match lies, and what followed it there."""
-        text, given = as_text(context.tokens), context.prompt_tokens
-        first = text[:given] if context.source is None else as_text(context.source)
-        for origin, region in ((PROMPT, first), (GENERATION, text[given:])):
-            end = find_ending(text, region[:-1], window=self.window, least=self.least)
+        text, *regions = searched(context)
+        for origin, region in zip((PROMPT, GENERATION), regions, strict=True):
+            end = find_ending(text, region[:-1], self.least)
             if end is not None:
                 return origin, tuple(map(ord, region[end : end + self.length]))
         return "", ()
 
     def _filled(self, token: int, missing: int) -> list[int]:
         tokens: list[int] = []
-        if self.bigrams is None or not missing:
+        if self.bigrams is None:
             return tokens
-        if token >= len(self.bigrams):
-            entries = f"{len(self.bigrams)} entries, one per token of the vocabulary"
-            raise ValueError(f"the bigram table has {entries}, and none for token {token}")
         likeliest = self.bigrams.item
         while len(tokens) < missing and (token := likeliest(token)) >= 0:
             tokens.append(token)
@@ -97,15 +83,22 @@ def copied_chain(context: Context, tokens: Sequence[int], sources: Sequence[str]
     return TokenTree.rooted(context).grown(tokens, nodes, source=sources, scores=scores)
 
 
-def find_ending(text: str, region: str, *, window: int | None, least: int) -> int | None:
-    """Where the first occurrence of the longest suffix of `text` in `region` ends, or None."""
-    size = longest_ending(text, region, window)
+def searched(context: Context) -> tuple[str, str, str]:
+    """The context as text, and where its ending is searched: prompt or source, and generation."""
+    text, given = as_text(context.tokens), context.prompt_tokens
+    first = text[:given] if context.source is None else as_text(context.source)
+    return text, first, text[given:]
+
+
+def find_ending(text: str, region: str, least: int) -> int | None:
+    """Where the longest suffix of `text`, if `least` long, first ends in `region`, or None."""
+    size = longest_ending(text, region)
     return region.index(text[-size:]) + size if size >= least else None
 
 
-def longest_ending(text: str, region: str, window: int | None = None) -> int:
-    """The length of the longest suffix of `text`, of at most `window` characters, in `region`."""
-    most = min(len(text), len(region), window or len(text))
+def longest_ending(text: str, region: str) -> int:
+    """The length of the longest suffix of `text` in `region`."""
+    most = min(len(text), len(region))
     size, step = 0, 1
     while step:  # an ending stands there only if every shorter one does
         longer = size + step

@@ -1,14 +1,13 @@
 """Trees of guesses from an n-gram table, without a network."""
 
-import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated
 
 import numpy as np
 
 from specdec_lib.core.chance import Chance
 from specdec_lib.core.context import Context
-from specdec_lib.core.kinds import checked
+from specdec_lib.core.kinds import Within, checked
 from specdec_lib.core.tree import Count, MatchTable, TokenTree
 from specdec_lib.drafts.trees.slots import check_limits
 from specdec_lib.models.fast.choices import match_arrays, noise_keys
@@ -24,12 +23,10 @@ class NgramDraft:
     widths        children per node at each depth, the root's first; give this or `budget`
     budget        guesses in all, filled best-first by score
     depth         deepest guess of a tree with a budget
-    match         turns ranks and gaps into scores where a token is sampled
-    siblings      "ranked": the likeliest under the shared noise; "top": the likeliest without noise
+    match         turns ranks and gaps into scores where a token is sampled; at temperature 0 a
+                  node's score is the product of probabilities along its path
     counted_at    sampling temperature of the text that the table was counted on; probabilities are
                   raised to this power and renormalised over the likeliest tokens
-
-    At temperature 0, and for "top", a node's score is the product of probabilities along its path.
     """
 
     table: Katz
@@ -38,23 +35,18 @@ class NgramDraft:
     depth: Count = 8
     source: str = "n-gram"
     match: MatchTable = MatchTable()
-    siblings: Literal["ranked", "top"] = "ranked"
-    counted_at: float = 1.0
+    counted_at: Annotated[float, Within(2.0**-20, 2.0**20)] = 1.0
 
     def __post_init__(self) -> None:
         check_limits(self.widths, self.budget)
-        if not 0 < self.counted_at < math.inf:
-            raise ValueError(f"counted_at is a temperature above 0, got {self.counted_at}")
 
     def propose(self, context: Context, chance: Chance) -> TokenTree:
         """Guess how `context` goes on, with fewer guesses where the table knows fewer tokens."""
         guesser = self.guesser(context, chance)
         keys = noise_keys(chance, len(context), len(guesser.limits[0]))
         nodes, scores = grow_guesses(*guesser, keys)
-        tokens, parents = nodes[:, 1:].tolist()
-        return TokenTree.rooted(context).grown(
-            tokens, parents, source=self.source, scores=scores[1:].tolist()
-        )
+        given = {"source": self.source, "scores": scores[1:].tolist()}
+        return TokenTree.rooted(context).grown(*nodes[:, 1:].tolist(), **given)
 
     def guesser(self, context: Context, chance: Chance) -> Guesser:
         """The table and the limits for a compiled call; raises ValueError for a strange token."""
@@ -74,11 +66,6 @@ class NgramDraft:
         return found.tolist(), gaps.tolist()
 
     def _warp(self, chance: Chance) -> Warp:
-        sampler = chance.sampler
-        noisy = sampler.temperature > 0 and self.siblings == "ranked"
-        return Warp(
-            float(self.counted_at),
-            float(sampler.temperature) if noisy else 0.0,
-            sampler.top_k or self.table.vocabulary,
-            float(sampler.top_p),
-        )
+        sampler, top_k = chance.sampler, chance.sampler.top_k or self.table.vocabulary
+        heats = float(self.counted_at), float(sampler.temperature)
+        return Warp(*heats, top_k, float(sampler.top_p))

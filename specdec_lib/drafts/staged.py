@@ -5,20 +5,20 @@ or chain; in `StagedChain` the draft model decodes one chain by `look_up` or `re
 Source: Spector and Ré 2023, section 3.2, which leaves the rule between the two models open.
 """
 
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from specdec_lib.core.chance import Chance, Slots, unwarped
+from specdec_lib.core.chance import Chance, Slots
 from specdec_lib.core.context import Context
 from specdec_lib.core.kinds import checked
 from specdec_lib.core.protocols import Draft, LanguageModel
-from specdec_lib.core.tree import ROOT, Count, MatchTable, TokenTree
-from specdec_lib.core.verify import look_up, reject
+from specdec_lib.core.tree import Count, MatchTable, TokenTree
+from specdec_lib.drafts.cascade.reviewed import Reviewed
 from specdec_lib.drafts.ngram import NgramDraft
-from specdec_lib.drafts.trees.following import ranked_path
 from specdec_lib.drafts.trees.growing import ChainDraft, Known, TreeDraft
-from specdec_lib.drafts.trees.slots import Child, add_children
+from specdec_lib.drafts.trees.slots import Child
 
 Path = tuple[int, ...]  # tokens from below the root down to a node
 
@@ -80,9 +80,7 @@ class _Reading:
 
     def named(self, tree: TokenTree) -> TokenTree:
         """The tree with the nodes that the scout guessed too named after its source."""
-        paths: list[Path] = [()]
-        for node in range(1, len(tree)):
-            paths.append((*paths[tree.parents[node]], tree.tokens[node]))
+        paths = map(tree.path_tokens, range(len(tree)))
         return replace(tree, sources=tuple(map(self.scouted.get, paths, tree.sources)))
 
     def read(self) -> None:
@@ -92,9 +90,8 @@ class _Reading:
         best = sorted(self.missing, key=lambda path: (-self.missing[path][0], len(path)))
         for path in best[: self.staged.guided]:
             inner = self.chance.inner("scout", (len(self.context) - 1, *self.missing[path][1]))
-            guessed = self.staged.scout.propose(self.context.extended(path), inner).cut(
-                deepest - len(path)
-            )
+            guessed = self.staged.scout.propose(self.context.extended(path), inner)
+            guessed = guessed.cut(deepest - len(path))
             for node in range(1, len(guessed)):
                 below = (*path, *guessed.path_tokens(node))
                 self.scouted.setdefault(below, guessed.sources[node])
@@ -113,8 +110,6 @@ class StagedChain:
 
     siblings    "ranked": the model's own choices under the shared noise, found by `look_up`; "iid":
                 drawn from the model's distribution, each node's row, by `reject`
-    match       its rate at rank 0 is each score ÷ the parent's; for "ranked" at temperature 0 the
-                model's probability is
     """
 
     model: LanguageModel
@@ -122,6 +117,13 @@ class StagedChain:
     length: Count = 4
     siblings: Literal["ranked", "iid"] = "ranked"
     match: MatchTable = MatchTable()
+
+    def __post_init__(self) -> None:
+        _ = self._reviewed  # checks the other values
+
+    @functools.cached_property
+    def _reviewed(self) -> Reviewed:
+        return Reviewed(self.model, self.scout, siblings=self.siblings, match=self.match)
 
     def propose(self, context: Context, chance: Chance) -> TokenTree:
         """A chain of `length` guesses, fewer where the model's context is full."""
@@ -132,36 +134,6 @@ class StagedChain:
             # what an earlier round drew here must not decide again
             inner = chance.inner("stage", (chain.root_position, chain.guesses))
             guessed = self.scout.propose(here, inner.inner("scout")).cut(room - 1)
-            walk = self._quick_walk(here, guessed, inner) or self._walk(here, guessed, inner)
-            sources = [*(guessed.sources[node] for node, _ in walk[1:]), self.model.name]
-            for (_, child), source in zip(walk, sources, strict=True):
-                child = child._replace(source=source)
-                chain = add_children(chain, {len(chain) - 1: [child]})
+            kept = self._reviewed.review(here, guessed, inner, via="")
+            chain = chain.grafted(chain.guesses, kept)
         return chain
-
-    def _quick_walk(
-        self, context: Context, guessed: TokenTree, chance: Chance
-    ) -> list[tuple[int, Child]] | None:
-        """The same as `_walk`, if the model ranks children itself."""
-        if self.siblings != "ranked":
-            return None
-        path = ranked_path(self.model, context, guessed, chance, match=self.match)
-        greedy, rate = chance.sampler.temperature == 0, self.match.rate(0)
-        return path and [
-            (node, Child(token, factor if greedy else rate, None, ""))
-            for node, ([token], [factor]) in path
-        ]
-
-    def _walk(
-        self, context: Context, guessed: TokenTree, chance: Chance
-    ) -> list[tuple[int, Child]]:
-        """What the model decodes from guesses: each node on its path, and the token after it."""
-        ranked, logits = self.siblings == "ranked", self.model.score(context, guessed)
-        verdict = (look_up if ranked else reject)(guessed, logits, chance)
-        tokens, found = [*(guessed.tokens[node] for node in verdict.path), verdict.bonus], []
-        for node, token in zip((ROOT, *verdict.path), tokens, strict=True):
-            row = None if ranked else chance.sampler.probs(logits[node])
-            greedy = ranked and chance.sampler.temperature == 0
-            factor = unwarped(logits[node], [token])[0] if greedy else self.match.rate(0)
-            found.append((node, Child(token, factor, row, "")))
-        return found

@@ -9,9 +9,8 @@ from torch import Tensor
 from specdec_lib.core.chance import Chance
 from specdec_lib.core.context import Context
 from specdec_lib.core.protocols import LanguageModel, Rule, Verdict
-from specdec_lib.core.trace import Choice, FinalDraw, Trial
 from specdec_lib.core.tree import ROOT, TokenTree
-from specdec_lib.core.verify import UNWARPED
+from specdec_lib.core.verify import UNWARPED, Choice, FinalDraw, Trial
 from specdec_lib.drafts.trees.growing import TreeDraft
 
 SHOWN = 6  # candidates of a choice or a distribution, at least, beside what decides

@@ -1,14 +1,7 @@
 """Closed forms of tokens per round, speed-up, best trees, cascades, and a pass's ideal seconds."""
 
-from specdec_lib.theory.cascades import (
-    best_relay,
-    counted_speed_up,
-    phi,
-    relay_speed_up,
-    vertical_tokens,
-)
-from specdec_lib.theory.chains import Verify, chain_tokens
-from specdec_lib.theory.choosing import Margin, Policy, Tally, best_policy, margin, smoothed
+from specdec_lib.theory.chains import best_relay, chain_tokens, phi, relay_speed_up, vertical_tokens
+from specdec_lib.theory.choosing import Margin, Tally, best_policy, margin, smoothed
 from specdec_lib.theory.costs import (
     A40,
     RTX_4090,
@@ -21,6 +14,7 @@ from specdec_lib.theory.costs import (
 )
 from specdec_lib.theory.planner import (
     Gain,
+    Verify,
     best_chain_speed_up,
     chain_break_even,
     chain_map,

@@ -14,10 +14,8 @@ GROUPS = 48  # of tokens in a linear programme
 
 def best_acceptance(wanted: Distribution, offered: Distribution, width: int) -> float:
     """The largest probability, over all couplings, that a token of `wanted` is among `width`
-    independent draws of `offered`: the least wanted(A) + 1 − offered(A)^width over sets A, which is
-    that of a set of the smallest ratios wanted ÷ offered.
-
-    Source: Sun et al. 2023 (SpecTr), optimal transport with membership cost.
+    independent draws of `offered`: the least wanted(A) + 1 − offered(A)^width over sets A of the
+    smallest ratios wanted ÷ offered. Source: Sun et al. 2023 (SpecTr), optimal transport.
     """
     order = np.argsort(_ratios(wanted, offered), kind="stable")
     inside = np.cumsum(np.float64(offered)[order]).clip(max=1.0)
@@ -54,12 +52,12 @@ def proposed(
     for row, token, width in reversed([*zip(offered, tokens, widths, strict=True)]):
         if siblings == "iid":
             below = 1 - (1 - float(row[token]) * below) ** width
-        elif width <= 2:
-            odds = _odds(row) if width == 2 else np.zeros(1)
+        elif width > 2:
+            raise ValueError(f'siblings are "iid", or at most two "distinct" ones, got {width}')
+        else:
+            odds = _odds(row)
             later = float(odds.sum() - odds[token]) if width == 2 else 0.0
             below *= min(1.0, float(row[token]) * (1 + later))
-        else:
-            raise ValueError(f'siblings are "iid", or at most two "distinct" ones, got {width}')
     return below
 
 

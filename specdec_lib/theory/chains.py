@@ -1,16 +1,21 @@
-"""Expected tokens per round and speed-up of a chain, from how often a guess is accepted: one rate
-for all depths, independent guesses, costs relative to a target pass over one row.
+"""Closed forms of chains and cascades: one acceptance rate per pair of models for all depths,
+independent guesses, and costs relative to a target pass over one row.
+
+Source of the cascades: Chen et al. 2024 (cascade speculative drafting), section 4 and appendix C.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import accumulate, product
 from numbers import Integral, Real
-from typing import Annotated
+from operator import mul
+from typing import Annotated, NamedTuple
 
 from specdec_lib.core.kinds import Within, checked
 
 LONGEST = 2**16  # guesses of a chain
 Rate = Annotated[Real, Within(0, 1)]
+Cost = Annotated[Real, Within(0)]
 Length = Annotated[Integral, Within(0, LONGEST)]
 Verify = Callable[[int], float]
 """Maps the rows of a target pass to its seconds, over those of a pass over one row."""
@@ -22,17 +27,17 @@ def chain_tokens(acceptance_rate: Rate, length: Length) -> float:
     return math.fsum(float(acceptance_rate) ** depth for depth in range(int(length) + 1))
 
 
+@checked
 def speed_up(
-    tokens_per_round: Real, *, draft_passes: Real, draft_cost: Real, verify: Real = 1.0
+    tokens_per_round: Annotated[Real, Within(1)],
+    *,
+    draft_passes: Cost,
+    draft_cost: Cost,
+    verify: Annotated[Real, Within(2.0**-50)] = 1.0,
 ) -> float:
     """How many times faster than plain decoding: tokens ÷ (draft_passes · draft_cost + verify),
     with the sequential passes of a round: a chain's length, a tree's depth.
     """
-    if not (tokens_per_round >= 1 and draft_passes >= 0 and draft_cost >= 0 and verify > 0):
-        got = f"{tokens_per_round}, {draft_passes}, {draft_cost} and {verify}"
-        raise ValueError(
-            f"a round has a token, draft passes at a cost and a target pass, got {got}"
-        )
     return float(tokens_per_round / (draft_passes * draft_cost + verify))
 
 
@@ -45,3 +50,53 @@ def chain_speed_up(
     cost = 1.0 if verify is None else verify(int(length) + 1)
     tokens = chain_tokens(acceptance_rate, length)
     return speed_up(tokens, draft_passes=length, draft_cost=draft_cost, verify=cost)
+
+
+@checked
+def phi(acceptance_rate: Rate, length: Length, x: Rate) -> float:
+    """The expected value of x^n, with n the tokens that a chain's round emits. Source: theorem 4.1,
+    1 + (x − 1) (1 − (αx)^(k+1)) / (1 − αx), with the fraction as a sum, as αx may be 1.
+    """
+    return 1 + (float(x) - 1) * chain_tokens(float(acceptance_rate) * float(x), length)
+
+
+@checked
+def vertical_tokens(rate: Rate, inner_rate: Rate, length: Length, reviews: Length) -> float:
+    """Expected tokens per target pass of a vertical cascade of two drafters.
+
+    rate, inner_rate    how often the target accepts the draft's tokens; the draft the scout's
+    length, reviews     of the scout's chain per review; draft passes per target pass
+
+    Source: theorem 4.3, (1 − α φ(α)^n) / (1 − α), as a sum, which also holds at α = 1.
+    """
+    shrunk, kept = phi(inner_rate, length, rate), chain_tokens(rate * inner_rate, length)
+    return shrunk**reviews + kept * math.fsum(shrunk**earlier for earlier in range(int(reviews)))
+
+
+@checked
+def relay_speed_up(
+    rates: Sequence[Rate], costs: Sequence[Cost], lengths: Sequence[Length]
+) -> float:
+    """The EWIF of a horizontal cascade: drafters take turns along one chain, each guessing
+    `lengths` tokens one by one; ValueError unless each has a rate, a cost and a length. Source:
+    theorem 4.5, which table 1 is made of.
+    """
+    drafters = zip(rates, costs, map(int, lengths), strict=True)
+    turns = [(float(rate), cost) for rate, cost, length in drafters for _ in range(length)]
+    tokens = 1 + math.fsum(accumulate((rate for rate, _ in turns), mul))
+    return speed_up(tokens, draft_passes=1, draft_cost=math.fsum(cost for _, cost in turns))
+
+
+class BestLengths(NamedTuple):
+    """Lengths of the drafters' turns, and the speed-up (EWIF) that they give."""
+
+    lengths: tuple[int, ...]
+    speed_up: float
+
+
+@checked
+def best_relay(rates: Sequence[Real], costs: Sequence[Real], *, longest: Length) -> BestLengths:
+    """The turns of 0 to `longest` with the largest `relay_speed_up`, the shorter of equals."""
+    every = product(range(int(longest) + 1), repeat=len(rates))
+    tried = (BestLengths(lengths, relay_speed_up(rates, costs, lengths)) for lengths in every)
+    return max(tried, key=lambda one: one.speed_up)

@@ -7,6 +7,7 @@ situations come as often, whichever draft is used.
 """
 
 from collections.abc import Hashable, Mapping, Sequence
+from operator import mul
 from typing import NamedTuple
 
 from specdec_lib.core.kinds import checked
@@ -24,6 +25,10 @@ class Tally(NamedTuple):
     tokens: float
     seconds: float
 
+    def worth(self, price: float) -> float:
+        """t − λ c, with λ the price of a second in tokens."""
+        return self.tokens - price * self.seconds
+
 
 class Policy(NamedTuple):
     """A draft per situation, by its name, and the tokens per second of them together."""
@@ -35,7 +40,6 @@ class Policy(NamedTuple):
 class Margin(NamedTuple):
     """What the gain of a setting over plain decoding hangs on.
 
-    tokens          per round
     needed          tokens per round from which on it pays
     dearer_drafts   how many times as long the drafts' passes may take before it pays no more; at 0
                     or less even free ones do not pay; infinite without any
@@ -53,9 +57,6 @@ class Margin(NamedTuple):
 def smoothed(tallies: Sequence[Tally], rounds: float = PRIOR) -> list[Tally]:
     """Means per round of each situation, drawn towards the mean of all by so many rounds of it."""
     total = Tally(*map(sum, zip(*tallies, strict=True)))
-    if not total.rounds > 0:
-        raise ValueError(f"tallies need a round in some situation, got {list(tallies)}")
-
     mean = [value / total.rounds for value in total]
     return [
         Tally(1.0, *((one[at] + rounds * mean[at]) / (one.rounds + rounds) for at in (1, 2)))
@@ -75,18 +76,13 @@ def best_policy(means: Mapping[Hashable, Sequence[Tally]], shares: Sequence[floa
         raise ValueError(f"a policy needs drafts with a tally per situation, got {got}")
 
     def worthiest(place: int, price: float) -> Hashable:
-        """The draft with the largest t − λ c in a situation."""
-        worth = {
-            name: its[place].tokens - price * its[place].seconds for name, its in means.items()
-        }
-        return max(worth, key=worth.get)
+        return max(means, key=lambda name: means[name][place].worth(price))
 
     choice, price = (), 0.0
     for _ in range(STEPS):
         before, choice = price, tuple(worthiest(place, price) for place in range(len(shares)))
         taken = [means[name][place] for place, name in enumerate(choice)]
-        tokens = sum(share * one.tokens for share, one in zip(shares, taken, strict=True))
-        seconds = sum(share * one.seconds for share, one in zip(shares, taken, strict=True))
+        _, tokens, seconds = (sum(map(mul, shares, column)) for column in zip(*taken, strict=True))
         price = tokens / seconds
         if price - before <= SAME * price:
             break

@@ -43,17 +43,18 @@ class ModelShape:
 
     @property
     def layer_weights(self) -> int:
-        """The weights of a layer: of queries and their projection, keys and values, and the MLP."""
-        attention = 2 * self.query_width + 2 * self.key_width
-        return self.width * (attention + self.matrices * self.inner_width)
+        """The weights of a layer."""
+        return self.width * self._columns
 
     @property
     def layer_activations(self) -> int:
-        """Numbers that a pass writes and reads per row and layer: two norms, projections and sums;
-        queries, keys, values and attention; the MLP.
-        """
-        attention = 2 * self.query_width + 2 * self.key_width
-        return 6 * self.width + attention + self.matrices * self.inner_width
+        """Numbers that a row writes and reads in a layer, with two norms, projections and sums."""
+        return 6 * self.width + self._columns
+
+    @property
+    def _columns(self) -> int:
+        """Of queries and their projection, keys and values, and the MLP."""
+        return 2 * self.query_width + 2 * self.key_width + self.matrices * self.inner_width
 
 
 @checked
@@ -85,9 +86,8 @@ def pass_flops(
 ) -> float:
     """Operations of one pass: two per weight and row, and attention to the context and all rows."""
     rows, context = int(rows), int(context)  # numpy's integers may overflow
-    return float(
-        2 * rows * model.weights + 4 * model.layers * model.query_width * rows * (context + rows)
-    )
+    attention = 4 * model.layers * model.query_width * (context + rows)
+    return float(rows * (2 * model.weights + attention))
 
 
 @checked
@@ -99,15 +99,23 @@ def bytes_moved(
 
     rows, context_tokens    of all passes together
     """
-    if not (rows >= passes >= 0 and context_tokens >= 0):
-        got = f"passes={passes}, rows={rows}, context_tokens={context_tokens}"
+    passes, rows, context = float(passes), float(rows), float(context_tokens)
+    if not (rows >= passes >= 0 and context >= 0):
+        got = f"{passes:g} passes, {rows:g} rows and {context:g} context tokens"
         raise ValueError(f"a pass has at least 1 row, and counts are 0 or more; got {got}")
-    numbers = float(passes) * model.weights + 2 * model.layers * model.key_width * (
-        float(context_tokens) + 2 * float(rows)
-    )
+    numbers = passes * model.weights + 2 * model.layers * model.key_width * (context + 2 * rows)
     if activations:
-        numbers += float(rows) * (2 * model.layers * model.layer_activations + model.vocabulary)
+        numbers += rows * (2 * model.layers * model.layer_activations + model.vocabulary)
     return float(numbers * model.bytes_per_number)
+
+
+@checked
+def arithmetic_intensity(
+    model: ModelShape, rows: Integral, context: Integral, *, activations: bool = True
+) -> float:
+    """Operations per byte of one pass."""
+    counts = {"passes": 1, "rows": rows, "context_tokens": context}
+    return pass_flops(model, rows, context) / bytes_moved(model, **counts, activations=activations)
 
 
 @checked
@@ -119,19 +127,7 @@ def roofline_seconds(
     context: Integral,
     activations: bool = True,
 ) -> float:
-    """Seconds of one pass: the longer of arithmetic and memory at their peaks, plus the fixed time
-    (Williams et al. 2009).
-    """
+    """Arithmetic or memory at their peaks (Williams et al. 2009), and a pass's fixed time."""
     arithmetic = pass_flops(model, rows, context) / machine.flops_per_second
     moved = bytes_moved(model, passes=1, rows=rows, context_tokens=context, activations=activations)
     return max(arithmetic, moved / machine.bytes_per_second) + machine.pass_seconds
-
-
-@checked
-def arithmetic_intensity(
-    model: ModelShape, rows: Integral, context: Integral, *, activations: bool = True
-) -> float:
-    """Operations per byte of one pass."""
-    return pass_flops(model, rows, context) / bytes_moved(
-        model, passes=1, rows=rows, context_tokens=context, activations=activations
-    )

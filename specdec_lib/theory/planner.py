@@ -1,13 +1,15 @@
 """Which chain or tree pays, and by how much."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import product
 from numbers import Integral, Real
-from typing import Annotated, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from jaxtyping import Float64
 
-from specdec_lib.core.kinds import Within, checked
+from specdec_lib.core.kinds import checked
 from specdec_lib.core.tree import Shape
 from specdec_lib.theory.chains import Verify, chain_speed_up, chain_tokens
 from specdec_lib.theory.trees import Rates, best_tree, expected_tokens
@@ -43,18 +45,9 @@ class Gain(NamedTuple):
 
 
 @checked
-def best_chain_speed_up(
-    acceptance_rate: Real,
-    draft_cost: Real,
-    verify: Verify | None = None,
-    *,
-    longest: Annotated[Integral, Within(1)] = 12,
-) -> float:
-    """The largest `chain_speed_up` of 1 to `longest` guesses, which may be below 1."""
-    return max(
-        chain_speed_up(acceptance_rate, length, draft_cost, verify)
-        for length in range(1, int(longest) + 1)
-    )
+def best_chain_speed_up(rate: Real, draft_cost: Real, verify: Verify | None = None) -> float:
+    """The largest `chain_speed_up` of these lengths, which may be below 1."""
+    return max(chain_speed_up(rate, length, draft_cost, verify) for length in LENGTHS)
 
 
 @checked
@@ -72,18 +65,15 @@ def chain_map(
                 passes: added to `verify` of `chain_speed_up`
     """
     if min(lengths, default=0) < 1 or not all(one >= 0 for one in (*costs, overhead)):
-        got = f"{list(lengths)}, {list(costs)}, {overhead}"
         wanted = "a map needs lengths of at least 1, and costs and an overhead of 0 or more"
-        raise ValueError(f"{wanted}, got {got}")
+        raise ValueError(f"{wanted}, got {list(lengths)}, {list(costs)}, {overhead}")
     tokens = np.array([[chain_tokens(rate, length) for length in lengths] for rate in rates])
-    fixed = np.array(_round_costs(lengths, verify, overhead), dtype=float)
-    speed = tokens[:, None, :] / (np.array(costs, dtype=float)[:, None] * np.array(lengths) + fixed)
-    best = speed.argmax(axis=2)
+    passes = np.outer(np.float64(costs), lengths) + _round_costs(lengths, verify, overhead)
+    speed = tokens[:, None, :] / passes
     return [
-        MapCell(float(rate), float(cost), float(speed[row, column, at]), int(lengths[at]))
-        for row, rate in enumerate(rates)
-        for column, cost in enumerate(costs)
-        for at in [best[row, column]]
+        MapCell(float(rate), float(cost), float(found.max()), int(lengths[found.argmax()]))
+        for rate, row in zip(rates, speed, strict=True)
+        for cost, found in zip(costs, row, strict=True)
     ]
 
 
@@ -103,28 +93,22 @@ def chain_break_even(
         return cell.speed_up > 1
 
     ever = pays(1.0)  # which checks the arguments
-    fixed = _round_costs(lengths, verify, overhead)
-    most = max(
-        (chain_tokens(acceptance_rate, length) - outside) / length
-        for length, outside in zip(lengths, fixed, strict=True)
-    )
+    tokens = [chain_tokens(acceptance_rate, length) for length in lengths]
+    most = ((tokens - _round_costs(lengths, verify, overhead)) / lengths).max()
     low, high = 0.0, 1.0
     while high - low > CLOSE:
         middle = (low + high) / 2
         low, high = (low, middle) if pays(middle) else (middle, high)
-    return BreakEven(high if ever else None, most if most >= 0 else None)
+    return BreakEven(high if ever else None, float(most) if most >= 0 else None)
 
 
 def tree_work(shape: Shape, rates: Rates, *, context: Integral = 256) -> Work:
     """The expected work of one round of a fixed tree: a draft pass per level over its inner nodes
     (without the second row after a whole path), and a target pass over all nodes.
     """
-    inner = set(shape.parents[1:])
-    passes: dict[Pass, float] = {("target", len(shape), int(context)): 1.0}
-    for level in range(shape.depth):
-        rows = sum(shape.depths[node] == level for node in inner)
-        place = ("draft", rows, int(context))
-        passes[place] = passes.get(place, 0.0) + 1
+    rows = Counter(shape.depths[node] for node in set(shape.parents[1:])).values()
+    passes: Counter[Pass] = Counter(("draft", level, int(context)) for level in rows)
+    passes["target", len(shape), int(context)] = 1
     return Work(expected_tokens(shape, rates), 1.0, float(shape.guesses), passes)
 
 
@@ -159,6 +143,8 @@ def tree_gains(
     return found
 
 
-def _round_costs(lengths: Sequence[Integral], verify: Verify | None, more: Real) -> list[float]:
+def _round_costs(
+    lengths: Sequence[Integral], verify: Verify | None, more: Real
+) -> Float64[np.ndarray, " lengths"]:
     """What a round costs by its guesses, beside the draft's passes."""
-    return [(verify(int(one) + 1) if verify else 1.0) + float(more) for one in lengths]
+    return np.array([verify(int(one) + 1) if verify else 1.0 for one in lengths]) + float(more)

@@ -6,11 +6,12 @@ from itertools import accumulate, pairwise
 from numbers import Integral, Real
 from typing import Annotated, NamedTuple
 
+import numpy as np
 from scipy.optimize import isotonic_regression
 
 from specdec_lib.core.kinds import Within, checked
 from specdec_lib.core.tree import NO_PARENT, Shape
-from specdec_lib.core.tree.growth import grow_best_first
+from specdec_lib.core.tree.shape import grow_best_first
 from specdec_lib.theory.chains import Verify, speed_up
 
 Budget = Annotated[Integral, Within(1, 2**16)]
@@ -32,7 +33,7 @@ class TreePlan(NamedTuple):
     speed_up: float
 
 
-def checked_rates(rates: Rates, *, falling: bool = False) -> tuple[tuple[float, ...], ...]:
+def _checked_rates(rates: Rates, *, falling: bool = False) -> tuple[tuple[float, ...], ...]:
     """The rates as tuples.  Raises ValueError if they are none or, with `falling`, rise by rank."""
     vectors = tuple(tuple(map(float, vector)) for vector in rates)
     if not vectors:
@@ -46,7 +47,7 @@ def checked_rates(rates: Rates, *, falling: bool = False) -> tuple[tuple[float, 
     return vectors
 
 
-def at_depth(vectors: Sequence[tuple[float, ...]], depth: int) -> tuple[float, ...]:
+def _at_depth(vectors: Sequence[tuple[float, ...]], depth: int) -> tuple[float, ...]:
     """The vector of a depth, 1 for the root's children."""
     return vectors[min(depth, len(vectors)) - 1]
 
@@ -55,7 +56,7 @@ def monotone(rates: Rates) -> list[list[float]]:
     """The closest vectors (least squares, same sums) that never rise with the rank."""
     return [
         isotonic_regression(vector, increasing=False).x.tolist() if vector else []
-        for vector in checked_rates(rates)
+        for vector in _checked_rates(rates)
     ]
 
 
@@ -69,10 +70,10 @@ def expected_tokens(shape: Shape, rates: Rates) -> float:
 
 def path_probabilities(shape: Shape, rates: Rates) -> list[float]:
     """P(the target takes the whole path) to each node, 1 for the root."""
-    vectors, paths = checked_rates(rates), [1.0]
+    vectors, paths = _checked_rates(rates), [1.0]
     slots = zip(shape.parents[1:], shape.depths[1:], shape.ranks[1:], strict=True)
     for parent, depth, rank in slots:
-        vector = at_depth(vectors, depth)
+        vector = _at_depth(vectors, depth)
         paths.append(paths[parent] * vector[rank] if rank < len(vector) else 0.0)
     return paths
 
@@ -81,26 +82,21 @@ def path_probabilities(shape: Shape, rates: Rates) -> list[float]:
 def best_tree(rates: Rates, budget: Budget, depth: Depth | None = None) -> Shape:
     """The tree of at most `budget` guesses with the most expected tokens, its nodes in the order of
     their worth, so that the best tree of fewer guesses is its beginning; the rates must not rise
-    with the rank, and `monotone` mends measured ones.
+    with the rank (`monotone` mends them), and guesses of rate 0 are left out.
 
-    Guesses of rate 0 are left out; a tie goes to the shallower, then the earlier slot. Source:
-    best-first by path probability, as in Wang et al. 2024 (OPT-Tree); equals the dynamic programme
-    of Chen et al. 2024 (Sequoia), as no child or later sibling is worth more.
+    Source: best-first as in Wang et al. 2024 (OPT-Tree); equals the dynamic programme of Chen et
+    al. 2024 (Sequoia), as no child or later sibling is worth more.
     """
-    vectors = checked_rates(rates, falling=True)
-    slots = grow_best_first(
-        lambda slot: at_depth(vectors, len(slot.ranks) + 1),
-        int(budget),
-        depth=None if depth is None else int(depth),
-        floor=math.ulp(0.0),
-    )
+    vectors = _checked_rates(rates, falling=True)
+    limits = {"depth": depth, "floor": math.ulp(0.0)}
+    slots = grow_best_first(lambda slot: _at_depth(vectors, len(slot.ranks) + 1), budget, **limits)
     return Shape((NO_PARENT, *(slot.parent for slot in slots)))
 
 
 @checked
 def tokens_by_budget(rates: Rates, budget: Budget, depth: Depth | None = None) -> list[float]:
     """Expected tokens of the best trees of 0, 1, … `budget` guesses."""
-    vectors = checked_rates(rates)
+    vectors = _checked_rates(rates)
     tokens = [*accumulate(path_probabilities(best_tree(vectors, budget, depth), vectors))]
     return tokens + tokens[-1:] * (int(budget) + 1 - len(tokens))
 
@@ -112,11 +108,14 @@ def tree_table(
     """The same by dynamic programming, for rates that may rise with the rank, and much slower.
     Source: Chen et al. 2024 (Sequoia), there with one vector for all depths and the root counted.
     """
-    vectors = checked_rates(rates)
-    under = [0.0] * (int(nodes) + 1)
+    vectors, added = _checked_rates(rates), np.zeros(int(nodes) + 1)
     for level in range(int(nodes if depth is None else min(depth, nodes)), 0, -1):
-        under = _one_level_up(at_depth(vectors, level), under)
-    return 1 + under[-1]
+        below, added = added, np.zeros(len(added))  # tokens that at most 0, 1, … guesses add
+        for rate in reversed(_at_depth(vectors, level)):
+            child = rate * (1 + below)
+            most = range(1, len(added))
+            added[1:] = [(child[:count] + added[:count][::-1]).max() for count in most]
+    return float(1 + added[-1])
 
 
 @checked
@@ -132,7 +131,7 @@ def best_budget(
     draft pass per level and a target pass over all rows; of equals the shallower, then the smaller.
     Source: Chen et al. 2024 (Sequoia), the hardware-aware choice.
     """
-    vectors = checked_rates(rates, falling=True)
+    vectors = _checked_rates(rates, falling=True)
     budgets, depths = sorted(map(int, budgets)), sorted(map(int, depths))
     if not budgets or not depths:
         raise ValueError(f"give a budget and a depth to try, got {budgets} and {depths}")
@@ -148,20 +147,3 @@ def best_budget(
             if found > best.speed_up:
                 best = TreePlan(guesses, deepest[guesses], found)
     return best
-
-
-def _one_level_up(vector: Sequence[float], under: Sequence[float]) -> list[float]:
-    """Expected tokens that at most 0, 1, … guesses below a node add, given the same for a child."""
-    later = [0.0] * len(under)
-    for rate in reversed(vector):
-        later = [
-            max(
-                (
-                    rate * (1 + under[mine - 1]) + later[nodes - mine]
-                    for mine in range(1, nodes + 1)
-                ),
-                default=0.0,
-            )
-            for nodes in range(len(under))
-        ]
-    return later

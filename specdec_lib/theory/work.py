@@ -5,8 +5,9 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
+from typing import Annotated
 
-from specdec_lib.core.kinds import checked
+from specdec_lib.core.kinds import Within, checked
 
 Pass = tuple[str, int, int]
 """Model, rows, context tokens."""
@@ -19,7 +20,7 @@ class PassTable:
 
     rows: tuple[int, ...]
     contexts: tuple[int, ...]
-    seconds: tuple[tuple[float, ...], ...]
+    seconds: tuple[tuple[Annotated[float, Within(2.0**-50, 2.0**50)], ...], ...]
 
     def __post_init__(self) -> None:
         sizes = [len(line) for line in self.seconds]
@@ -27,25 +28,20 @@ class PassTable:
         if not (rising and sizes and sizes == [len(self.rows) or None] * len(self.contexts)):
             got = f"{list(self.rows)}, {list(self.contexts)} and {sizes} seconds"
             raise ValueError(f"rows and contexts rise, with seconds for every pair, got {got}")
-        for value in (value for line in self.seconds for value in line):
-            if not 0 < value < math.inf:
-                raise ValueError(f"a pass takes more than 0 seconds and ends, got {value}")
 
     def at(self, rows: Real, context: Real = 0) -> float:
         """Seconds of a pass, linear between measured places and along the last line beyond them."""
-        if not (rows >= 1 and context >= 0):
-            got = f"rows={rows}, context={context}"
-            raise ValueError(f"a pass has at least 1 row, a context 0 tokens or more, got {got}")
         by_context = [_interpolate(self.rows, line, float(rows)) for line in self.seconds]
         found = _interpolate(self.contexts, by_context, float(context))
         return max(found, min(map(min, self.seconds)) / 2)  # a noisy slope must not give 0
 
     def faster(self, times: Real) -> "PassTable":
-        """The same table with every value divided by `times`, above 0, else ValueError."""
-        if not times > 0:
-            raise ValueError(f"a model is more than 0 times as fast, got {times}")
+        """The same table with every value divided by `times`."""
         scaled = tuple(tuple(value / float(times) for value in line) for line in self.seconds)
         return PassTable(self.rows, self.contexts, scaled)
+
+
+Tables = Mapping[str, PassTable]  # by model
 
 
 @checked
@@ -80,12 +76,11 @@ class Work:
             raise ValueError(f"rounds emit a token or more, with counts of 0 or more; got {self}")
 
     def __add__(self, other: "Work") -> "Work":
-        """The sum of both.  Raises ValueError unless they have one target."""
-        if self.target != other.target:
-            raise ValueError(f"work of one target adds up, got {self.target} and {other.target}")
-        passes = dict(self.passes)
-        for place, count in other.passes.items():
-            passes[place] = passes.get(place, 0.0) + count
+        """The sum of both, which have one target."""
+        passes = {
+            place: self.passes.get(place, 0.0) + other.passes.get(place, 0.0)
+            for place in {**self.passes, **other.passes}
+        }
         tokens, rounds = self.tokens + other.tokens, self.rounds + other.rounds
         return Work(tokens, rounds, self.guesses + other.guesses, passes, self.target)
 
@@ -99,7 +94,7 @@ class Work:
         """Passes of all models but the target."""
         return sum(count for (model, _, _), count in self.passes.items() if model != self.target)
 
-    def model_seconds(self, tables: Mapping[str, PassTable]) -> float:
+    def model_seconds(self, tables: Tables) -> float:
         """Seconds in models.  Raises ValueError if one that ran has no table."""
         if unknown := sorted({model for model, _, _ in self.passes} - set(tables)):
             known = ", ".join(tables) or "none"
@@ -109,18 +104,12 @@ class Work:
             for (model, rows, context), count in self.passes.items()
         )
 
-    def seconds(self, tables: Mapping[str, PassTable], overhead: Overhead = NO_OVERHEAD) -> float:
+    def seconds(self, tables: Tables, overhead: Overhead = NO_OVERHEAD) -> float:
         """Seconds in all."""
-        outside = (
-            overhead.round * self.rounds
-            + overhead.guess * self.guesses
-            + overhead.draft_pass * self.draft_passes
-        )
-        return self.model_seconds(tables) + outside
+        guesses, passes = overhead.guess * self.guesses, overhead.draft_pass * self.draft_passes
+        return self.model_seconds(tables) + (overhead.round * self.rounds + guesses + passes)
 
-    def tokens_per_second(
-        self, tables: Mapping[str, PassTable], overhead: Overhead = NO_OVERHEAD
-    ) -> float:
+    def tokens_per_second(self, tables: Tables, overhead: Overhead = NO_OVERHEAD) -> float:
         """Emitted tokens ÷ `seconds`."""
         return self.tokens / self.seconds(tables, overhead)
 

@@ -1,15 +1,5 @@
 """Prompts, ladders of models from largest to smallest, and the papers' published numbers."""
 
-from specdec_lib.workload.ladder import MATCH, Ladder, Measured, neutral
-from specdec_lib.workload.ladder_files import load_ladder
+from specdec_lib.workload.ladder import MATCH, Ladder, Measured, load_ladder, neutral
 from specdec_lib.workload.pair import Pair, load_pair
-from specdec_lib.workload.prompts import (
-    DOCSTRING,
-    DOMAINS,
-    PUBLISHED,
-    SPLITS,
-    WHOLE,
-    Prompt,
-    load_prompts,
-    seeds,
-)
+from specdec_lib.workload.prompts import DOMAINS, SPLITS, WHOLE, Prompt, load_prompts, seeds

@@ -1,24 +1,34 @@
-"""A ladder of decoder-only models, from largest to smallest, with its measured match tables."""
+"""Ladders of decoder-only models, from largest to smallest: the embedded one, or your own."""
 
 import functools
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from transformers import GenerationConfig, PreTrainedTokenizerFast
 
 from specdec_lib.core.chance import Sampler
+from specdec_lib.core.files import DATA, PREPARED, checked_card, prepared_folder
+from specdec_lib.core.kinds import checked
 from specdec_lib.core.tree import MatchTable
 from specdec_lib.drafts.max_gram import MaxGram
 from specdec_lib.models.cached.model import CachedModel
+from specdec_lib.models.cut_head import cut_head
+from specdec_lib.models.hub import Source
 from specdec_lib.models.katz.model import Katz
+from specdec_lib.models.loading import load_model, on_runtime, sources_card
+from specdec_lib.models.students import assemble
+from specdec_lib.models.tokenizers import load_tokenizer, shared_tokenizer, stop_tokens
 from specdec_lib.workload.prompts import Prompt
 
 if TYPE_CHECKING:
     from specdec_lib.models.fast.model import FastModel
 
 MATCH = "match.json"
+HEAD = "head.json"  # the token ids that the drafts score
 SPECIAL = ("bos", "eos", "pad")  # tokens
 
 
@@ -82,13 +92,12 @@ class Ladder:
     def match(
         self, guesser: str, sampler: Sampler, *, obeyed: str = "target", siblings: str = "ranked"
     ) -> MatchTable:
-        """The match table of a guesser for the model that accepts its guesses, of the sampler
-        nearest in temperature, then with the same top-k; the default one if none was measured at
-        all, ValueError if none for this pair.
+        """The match table of a guesser for the model `obeyed`, measured nearest in temperature and
+        then with the same top-k; the default one if none was measured, ValueError if not of these.
         """
-        wanted = f"{guesser} for {obeyed}, {siblings}"
         if not self.measured:
             return MatchTable()
+        wanted = f"{guesser} for {obeyed}, {siblings}"
         fitting = [one for one in self.measured if str(one) == wanted]
         if not fitting:
             known = "; ".join(sorted({*map(str, self.measured)}))
@@ -107,9 +116,8 @@ class Ladder:
         text = prompt if isinstance(prompt, str) else prompt.text
         text.encode()
         if self.tokenizer.chat_template:
-            text = self.tokenizer.apply_chat_template(
-                [{"role": "user", "content": text}], tokenize=False, add_generation_prompt=True
-            )
+            turns, options = [{"role": "user", "content": text}], {"add_generation_prompt": True}
+            text = self.tokenizer.apply_chat_template(turns, tokenize=False, **options)
         tokens = tuple(self.tokenizer.encode(text))
         if len(tokens) > self.max_positions:
             named = "a text" if isinstance(prompt, str) else f"the prompt {prompt.name}"
@@ -119,6 +127,78 @@ class Ladder:
 
     def text(self, token: int) -> str:
         return self.tokenizer.decode([token], clean_up_tokenization_spaces=False)
+
+
+@checked
+def load_ladder(
+    target: Source | None = None,
+    draft: Source | None = None,
+    middle: Source | None = None,
+    *,
+    tokenizer: Source | None = None,
+    device: str = "auto",
+    dtype: str = "float32",
+    runtime: str = "reference",
+    folder: Path = DATA / "ladder",
+) -> Ladder:
+    """The ladder of the SmolLM2 target and the drafts distilled from it, every file checked against
+    its card; or one of your own models, which share the target's tokenizer, token by token.
+
+    target, draft, middle    folders in hub format or names on the hub; target and draft at least
+    tokenizer                a folder with the tokenizer, for models that have none
+    device                   "auto" takes a GPU if there is one; "cpu", "cuda", …
+    dtype                    "float32", "float64" or "bfloat16"
+    runtime                  "reference", "fast", "int8" or "auto": see `load_model`
+
+    Raises ValueError if a file is missing or damaged, or something given does not go together.
+    """
+    given = {"target": target, "middle": middle, "draft": draft}
+    sources = {name: source for name, source in given.items() if source is not None}
+    options = {"device": device, "dtype": dtype, "runtime": runtime}
+    if not sources and tokenizer is None:
+        return _embedded(folder, options)
+    if target is None or draft is None:
+        got = f"target={target!s} and draft={draft!s}"
+        raise ValueError(f"a ladder of your own has a target and a draft at least, got {got}")
+    shared, models = shared_tokenizer(sources, tokenizer), {"middle": None}
+    for name, source in sources.items():
+        rows = None if name == "target" else models["target"].vocabulary
+        models[name] = load_model(source, name, tokens=len(shared), vocabulary=rows, **options)
+    stops = stop_tokens(models["target"].model.generation_config, shared)
+    card = sources_card(sources, {name: models[name] for name in sources})
+    return Ladder(**models, katz=None, tokenizer=shared, stop_tokens=stops, card=card)
+
+
+def _embedded(folder: Path, options: dict[str, str]) -> Ladder:
+    """The prepared target, and the drafts that `specdec distil` made of its layers."""
+    card = checked_card(folder, (HEAD, "katz.npz"))
+    target = load_model(target_folder(), "target", **options)
+    models, head = {"target": target}, json.loads((folder / HEAD).read_text(encoding="utf-8"))
+    for name in ("middle", "draft"):
+        network = assemble(target.model, folder / f"{name}.safetensors")
+        cut_head(network, head)
+        models[name] = on_runtime(CachedModel(network, name), options["runtime"])
+    tokenizer, tables = load_tokenizer(target_folder()), folder / MATCH
+    stored = tables.read_text(encoding="utf-8") if tables.is_file() else "[]"
+    return Ladder(
+        **models,
+        katz=Katz.load(folder / "katz.npz"),
+        tokenizer=tokenizer,
+        stop_tokens=stop_tokens(target.model.generation_config, tokenizer),
+        card=card,
+        measured=tuple(map(Measured.of, json.loads(stored))),
+    )
+
+
+def target_folder() -> Path:
+    """The folder of the prepared target.  Raises ValueError if there is none."""
+    folder = prepared_folder()
+    if not (folder / PREPARED).is_file():
+        raise ValueError(
+            f"the target is not prepared: {folder} is missing. `specdec setup` downloads it once"
+            " (98 MB) and converts it (538 MB); or name models of your own: target=…, draft=…"
+        )
+    return folder
 
 
 @contextmanager

@@ -1,20 +1,19 @@
 """Prompt sets, embedded, published and your own, and a seed per prompt."""
 
 import hashlib
+import reprlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import ConfigDict
+from pydantic import ConfigDict, StringConstraints, TypeAdapter, ValidationError
 
-from specdec_lib.core.files import DATA, REMEDY
+from specdec_lib.core.files import DATA, REMEDY, parse_json
 from specdec_lib.core.kinds import Within, checked
-from specdec_lib.workload.jsonl import Text, checked_line, lines
 
 DOMAINS = ("chat", "code", "summary", "math")
-DOCSTRING = "docstring"  # the encoder-decoder pair's
-OURS = (*DOMAINS, DOCSTRING)
+OURS = (*DOMAINS, "docstring")  # the last is the encoder-decoder pair's
 SPLITS = ("development", "held-out")
 WHOLE = "all"  # both
 QUESTIONS = (
@@ -36,6 +35,9 @@ PUBLISHED: dict[str, tuple[str, dict[str, str]]] = {
     "spec-bench": ("{turns[0]}", {"path": "json", "data_files": QUESTIONS, "split": "train"}),
 }
 
+Text = Annotated[str, StringConstraints(pattern=r"\S")]
+"""A text that is not empty."""
+
 
 @dataclass(frozen=True)
 class Prompt:
@@ -47,6 +49,9 @@ class Prompt:
     split: Literal["development", "held-out"]
     origin: Text
     __pydantic_config__: ClassVar = ConfigDict(extra="forbid")  # where a line is checked
+
+
+PROMPT = TypeAdapter(Prompt)
 
 
 @checked
@@ -61,14 +66,12 @@ def load_prompts(
 
     domain    "chat", "code", "summary", "math"; "docstring" for the encoder-decoder pair;
               "humaneval", "gsm8k", "mmlu", "spec-bench" through the package `datasets`; or a
-              .jsonl file of your own
+              .jsonl file of lines {"text": …}, with any other field of `Prompt`
     split     "development", "held-out", or "all" for both; None is the held-out ones of a set, and
               all of a file
     limit     the first so many; None is all
 
-    A prompt of your own is a line {"text": …}, with `name` (else file and line), `domain`, `split`
-    (else by a hash of its name) and `origin` where you have them. Raises ValueError if there is no
-    such prompt, or a line, which it names, is not what it should be.
+    Raises ValueError if there is no such prompt, or a line, which it names, is damaged.
     """
     is_file = isinstance(domain, Path) or domain.endswith(".jsonl")
     split = split or (WHOLE if is_file else "held-out")
@@ -109,17 +112,38 @@ def _published(name: str) -> Iterator[tuple[str, dict[str, Any]]]:
 
 def _distinct(domain: str, given: Iterator[tuple[str, object]]) -> list[Prompt]:
     """The prompts.  Raises ValueError for a repeated name, because seeds follow from names."""
-    first: dict[str, tuple[str, Prompt]] = {}
+    found: dict[str, Prompt] = {}
     for number, (where, line) in enumerate(given):
         if isinstance(line, Mapping):
             line = {"name": f"{domain}/{number}", "domain": domain, "origin": where} | line
             line.setdefault("split", split_of(str(line["name"])))
-        prompt = checked_line(where, line, Prompt)
-        if prompt.name in first:
-            before = first[prompt.name][0]
-            raise ValueError(f"{where}: the name {prompt.name!r} was there before ({before})")
-        first[prompt.name] = where, prompt
-    return [prompt for _, prompt in first.values()]
+        try:
+            prompt = PROMPT.validate_python(line)
+        except ValidationError as error:
+            raise ValueError(f"{where}: {wrong_fields(error, 'the line')}") from error
+        if found.setdefault(prompt.name, prompt) is not prompt:
+            raise ValueError(f"{where}: the name {prompt.name!r} was there before")
+    return [*found.values()]
+
+
+def lines(path: Path) -> Iterator[tuple[str, object]]:
+    """Every line's place and value; ValueError for a missing file, no UTF-8 or no JSON."""
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ValueError(f"there is no file {path}, or it is not UTF-8 ({error})") from error
+    for number, line in enumerate(text.rstrip().split("\n"), 1):
+        where = f"{path}, line {number}"
+        try:
+            yield where, parse_json(line)
+        except ValueError as error:
+            raise ValueError(f"{where}: it is not JSON ({error})") from error
+
+
+def wrong_fields(error: ValidationError, whole: str) -> str:
+    """Each wrong field, or the whole, with what is wrong and what was got."""
+    found = [(".".join(map(str, one["loc"])) or whole, one) for one in error.errors()]
+    return "; ".join(f"{at}: {one['msg']}, got {reprlib.repr(one['input'])}" for at, one in found)
 
 
 def split_of(name: str) -> str:

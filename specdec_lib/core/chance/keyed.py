@@ -1,22 +1,20 @@
-"""All randomness of the library, in two independent streams: Gumbel noise keyed by (seed, absolute
-position), the same for every model that looks there; coins and draws for `reject` keyed by (seed,
-use, nesting, position of the root, child ranks from the root).
-Source: Steele et al. 2014 (SplitMix64), for the generator behind the noise.
+"""All randomness, in two independent streams: Gumbel noise keyed by (seed, absolute position), the
+same for every model that looks there; coins and draws for `reject` keyed by (seed, use, nesting,
+position of the root, child ranks from the root), which `EveryBranch` enumerates instead.
 """
 
 import functools
 import hashlib
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field
 from numbers import Integral
 
 import numpy as np
 import torch
-from jaxtyping import Float, Float64, Int
-from torch import Tensor
+from jaxtyping import Float64, Int
 
-from specdec_lib.core.chance.sampler import Candidates, Sampler, checked_logits, largest
+from specdec_lib.core.chance.sampler import Candidates, PerToken, Sampler, checked_logits, largest
 from specdec_lib.core.kinds import checked
 
 Slots = tuple[int, ...]  # child ranks from the root down to a node; () is the root
@@ -41,51 +39,34 @@ class Chance:
         # a NumPy integer prints, and so hashes, differently
         object.__setattr__(self, "seed", int(self.seed))
 
-    def choose(self, logits: Float[Tensor, " vocab"], position: int) -> int:
-        """The token at `position`, which `logits` predict: at temperature 0 the argmax, else a
-        Gumbel-max sample whose noise depends on seed and position alone.
-        """
+    def choose(self, logits: PerToken, position: int) -> int:
+        """The token at `position`: at temperature 0 the argmax, else a Gumbel-max sample."""
         tokens, values = self._perturbed(logits, position)
         place = int(values.argmax())
         return place if tokens is None else int(tokens[place])
 
-    def rank(
-        self, logits: Float[Tensor, " vocab"], position: int, k: int
-    ) -> tuple[list[int], list[float]]:
-        """The k best tokens for `position` under the same noise, of which the first is what
-        `choose` returns, and each one's gap to the best in nats; fewer where fewer are possible. At
-        temperature 0 the noise is 0, and log-probabilities are unwarped.
-
-        Source: Kool et al. 2019 (Gumbel-top-k is a sample without replacement).
+    def rank(self, logits: PerToken, position: int, k: int) -> tuple[list[int], list[float]]:
+        """The k best tokens under the same noise, of which the first is what `choose` returns, and
+        each one's gap to the best in nats; fewer where fewer are possible. At temperature 0 the
+        noise is 0, and log-probabilities are unwarped. Source: Kool et al. 2019 (Gumbel-top-k).
         """
         allowed, perturbed = self._perturbed(logits, position)
         places, values = largest(perturbed, k)
-        return places if allowed is None else allowed[places].tolist(), [
-            values[0] - value for value in values
-        ]
+        tokens = places if allowed is None else allowed[places].tolist()
+        return tokens, [values[0] - value for value in values]
 
-    def gaps(
-        self, logits: Float[Tensor, " vocab"], position: int, tokens: Sequence[int]
-    ) -> list[float]:
+    def gaps(self, logits: PerToken, position: int, tokens: Sequence[int]) -> list[float]:
         """The gap of each token as in `rank`; inf if the warped distribution excludes it."""
         allowed, perturbed = self._perturbed(logits, position)
-        if allowed is None:
-            values = perturbed[list(tokens)].tolist()
-        else:
-            known = dict(zip(allowed.tolist(), perturbed.tolist(), strict=True))
-            values = [known.get(token, -math.inf) for token in tokens]
-        highest = float(perturbed.max())
-        return [highest - value for value in values]
+        values = np.full(len(logits), -math.inf)
+        values[slice(None) if allowed is None else allowed] = perturbed
+        return (perturbed.max() - values[list(tokens)]).tolist()
 
     def coin(self, probability: float, root_position: int, slots: Slots) -> bool:
-        """Whether a test of this probability succeeds, for the node that these child ranks lead to
-        in the tree whose root is at position `root_position`.
-        """
+        """Whether a test of this probability succeeds, for the node at `slots` below this root."""
         return self.uniform("coin", root_position, slots) < probability
 
-    def draw(
-        self, use: str, probs: Float[Tensor, " vocab"], root_position: int, slots: Slots
-    ) -> int:
+    def draw(self, use: str, probs: PerToken, root_position: int, slots: Slots) -> int:
         """A token drawn from `probs`.
 
         use    "sibling" for a draft's child at `slots`, "emit" for the correction or bonus below
@@ -93,9 +74,8 @@ class Chance:
         """
         cumulative = probs.double().cumsum(-1)
         aim = self.uniform(use, root_position, slots) * cumulative[-1]
-        return int(
-            torch.searchsorted(cumulative, aim, right=True).clamp(max=int(probs.nonzero()[-1]))
-        )
+        token = int(torch.searchsorted(cumulative, aim, right=True))
+        return min(token, int(probs.nonzero()[-1]))  # by rounding the aim may be the whole sum
 
     def inner(self, part: str, slots: Slots = ()) -> "Chance":
         """A Chance for a part of a composite draft: the same noise, independent coins and draws. A
@@ -120,17 +100,17 @@ class Chance:
         """The 64 bits that give all noise of a position, also in the compiled runtime."""
         return _key("noise", self.seed, int(position))
 
-    def _perturbed(self, logits: Float[Tensor, " vocab"], position: int) -> Candidates:
+    def _perturbed(self, logits: PerToken, position: int) -> Candidates:
         """Allowed tokens; log-probabilities plus noise, or unwarped logits at temperature 0."""
         if self.sampler.temperature == 0:
-            return Candidates(None, checked_logits(logits))
+            return None, checked_logits(logits)
         key, (tokens, log_probs) = self.noise_key(position), self.sampler.candidates(logits)
         noise = _whole_noise(key, len(logits)) if tokens is None else _noise(key, tokens)
-        return Candidates(tokens, log_probs.astype(np.float64) + noise)
+        return tokens, log_probs.astype(np.float64) + noise
 
 
 def _noise(key: int, tokens: Int[np.ndarray, " some"]) -> Float64[np.ndarray, " some"]:
-    """Standard Gumbel noise of these tokens, from 52 bits of SplitMix64 each."""
+    """Standard Gumbel noise of these tokens, from 52 bits of SplitMix64 (Steele et al. 2014)."""
     steps = tokens.astype(np.uint64) + np.uint64(1)
     state = np.uint64(key) + steps * np.uint64(0x9E3779B97F4A7C15)
     state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -147,3 +127,66 @@ def _whole_noise(key: int, vocabulary: int) -> Float64[np.ndarray, " vocab"]:
 def _key(*parts: object) -> int:
     """64 random-looking bits that depend on every part."""
     return int.from_bytes(hashlib.blake2b(repr(parts).encode(), digest_size=8).digest(), "little")
+
+
+@dataclass
+class Branches:
+    """The decisions of one run, and the product of their probabilities.
+
+    begun     the branches to take at the first decisions; later ones take the first possible one
+    others    what other runs begin with: the branches that this one leaves are added
+    """
+
+    begun: tuple[int, ...] = ()
+    others: list[tuple[int, ...]] = field(default_factory=list)
+    taken: dict[Hashable, int] = field(default_factory=dict)
+    probability: float = 1.0
+
+    def decide(self, key: Hashable, probabilities: Sequence[float]) -> int:
+        """The index of the branch taken; raises ValueError if `key` was decided before."""
+        if key in self.taken:
+            raise ValueError(f"every decision needs a key of its own, asked twice for {key}")
+        if len(self.taken) < len(self.begun):
+            branch = self.begun[len(self.taken)]
+        else:
+            branch, *left = (one for one, share in enumerate(probabilities) if share > 0)
+            self.others += [(*self.taken.values(), one) for one in reversed(left)]
+        self.taken[key] = branch
+        self.probability *= probabilities[branch]
+        return branch
+
+
+@dataclass(frozen=True)
+class EveryBranch(Chance):
+    """A `Chance` whose coins and draws follow `branches`; sampling by noise raises ValueError."""
+
+    branches: Branches = field(default_factory=Branches)
+
+    def noise_key(self, position: int) -> int:
+        if (temperature := self.sampler.temperature) > 0:
+            remedy = "use siblings without noise, or temperature 0"
+            raise ValueError(f"noise cannot be enumerated; {remedy} instead of {temperature}")
+        return super().noise_key(position)
+
+    def coin(self, probability: float, root_position: int, slots: Slots) -> bool:
+        heads, key = min(1.0, max(0.0, probability)), ("coin", self.nesting, root_position, slots)
+        return bool(self.branches.decide(key, [1 - heads, heads]))
+
+    def draw(self, use: str, probs: PerToken, root_position: int, slots: Slots) -> int:
+        key = (use, self.nesting, root_position, slots)
+        return self.branches.decide(key, (probs / probs.sum()).tolist())
+
+
+def every_outcome(
+    run: Callable[[EveryBranch], tuple[int, ...]],
+    sampler: Sampler,
+    kind: Callable[..., EveryBranch] = EveryBranch,
+) -> dict[tuple[int, ...], float]:
+    """The exact probability of each outcome of `run`, called once per branch with a `kind`."""
+    outcomes: dict[tuple[int, ...], float] = {}
+    begun: list[tuple[int, ...]] = [()]
+    while begun:
+        branches = Branches(begun.pop(), begun)
+        outcome = run(kind(0, sampler, branches=branches))
+        outcomes[outcome] = outcomes.get(outcome, 0.0) + branches.probability
+    return outcomes

@@ -1,11 +1,9 @@
-"""Temperature, top-k and top-p turn logits into the distribution that is sampled, in NumPy on the
-CPU, because PyTorch wakes threads for each call.
-"""
+"""From logits to a distribution, in NumPy on the CPU: PyTorch wakes threads for each call."""
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 import numpy as np
 import torch
@@ -16,17 +14,10 @@ from specdec_lib.core.kinds import Within, checked
 
 GROUP = 64  # values whose maximum is taken first, where the k largest are sought
 LEAST_TEMPERATURE = 1e-6  # below it, logits over temperature leave what float32 holds
-
-
-class Candidates(NamedTuple):
-    """The tokens that a distribution allows, and the log-probability of each.
-
-    tokens       token numbers, ascending; None where the whole vocabulary is allowed
-    log_probs    normalised, natural logarithm
-    """
-
-    tokens: Int[np.ndarray, " kept"] | None
-    log_probs: Float[np.ndarray, " kept"]
+PerToken = Float[Tensor, " vocab"]
+"""Logits of one position, or a distribution."""
+Candidates = tuple[Int[np.ndarray, " kept"] | None, Float[np.ndarray, " kept"]]
+"""The allowed tokens, ascending (None: the whole vocabulary), and their log-probabilities."""
 
 
 @checked
@@ -36,36 +27,30 @@ class Sampler:
 
     temperature    0, the point mass at the argmax (the lowest of a tie), or at least 1e-6
     top_k          keep the k largest logits and ties with the last of them; None keeps all
-    top_p          keep the smallest set of most likely tokens of at least this mass, in (0, 1]
+    top_p          keep the smallest set of most likely tokens of at least this mass
     """
 
     temperature: float = 0.0
     top_k: Annotated[int, Within(1)] | None = None
-    top_p: float = 1.0
+    top_p: Annotated[float, Within(2.0**-50, 1)] = 1.0
 
     def __post_init__(self) -> None:
         if not (self.temperature == 0 or LEAST_TEMPERATURE <= self.temperature < math.inf):
             wanted = f"0 or a finite number of at least {LEAST_TEMPERATURE}"
             raise ValueError(f"temperature must be {wanted}, got {self.temperature}")
-        if not 0 < self.top_p <= 1:
-            raise ValueError(f"top_p must lie in (0, 1], got {self.top_p}")
 
-    def probs(self, logits: Float[Tensor, " vocab"]) -> Float[Tensor, " vocab"]:
-        """The warped distribution, in float64 if the logits are that, else in float32.  Raises
-        ValueError if a logit is NaN or +inf, or if none is finite.
-        """
+    def probs(self, logits: PerToken) -> PerToken:
+        """The warped distribution; ValueError if a logit is NaN or +inf, or none is finite."""
         tokens, log_probs = self.candidates(logits)
-        probs = np.exp(log_probs)
-        if tokens is not None:
-            kept, probs = probs, np.zeros(len(logits), probs.dtype)
-            probs[tokens] = kept
+        probs = np.zeros(len(logits), log_probs.dtype)
+        probs[slice(None) if tokens is None else tokens] = np.exp(log_probs)
         return torch.from_numpy(probs).to(logits.device)
 
-    def candidates(self, logits: Float[Tensor, " vocab"]) -> Candidates:
+    def candidates(self, logits: PerToken) -> Candidates:
         """The tokens of the warped distribution; raises ValueError as `probs` does."""
         tokens, log_probs = None, checked_logits(logits)
         if self.temperature == 0:
-            return Candidates(np.array([log_probs.argmax()]), np.zeros(1, log_probs.dtype))
+            return np.array([log_probs.argmax()]), np.zeros(1, log_probs.dtype)
         if self.top_k is not None and self.top_k < len(log_probs):
             tokens = np.flatnonzero(log_probs >= _kth_largest(log_probs, self.top_k))
             log_probs = log_probs[tokens]
@@ -78,38 +63,24 @@ class Sampler:
             kept = np.sort(order[before < self.top_p])
             tokens = kept if tokens is None else tokens[kept]
             log_probs = _normalised(log_probs[kept])
-        return Candidates(tokens, log_probs)
+        return tokens, log_probs
 
 
-def checked_logits(logits: Float[Tensor, " vocab"]) -> Float[np.ndarray, " vocab"]:
-    """The logits on the CPU, in float64 if they are that, else in float32; raises ValueError unless
-    the largest is finite, which is NaN if any logit is.
-    """
-    logits = logits.detach().cpu()
-    values = (logits if logits.dtype == torch.float64 else logits.float()).numpy()
-    if not math.isfinite(highest := values.max()):
+def checked_logits(logits: PerToken) -> Float[np.ndarray, " vocab"]:
+    """The logits on the CPU, in float32 or float64; ValueError unless the largest is finite."""
+    values = (logits if logits.dtype == torch.float64 else logits.float()).numpy(force=True)
+    if not math.isfinite(highest := values.max()):  # NaN if any logit is
         wanted = "logits must hold no NaN or +inf and at least one finite value"
         raise ValueError(f"{wanted}, their maximum is {float(highest)}")
     return values
 
 
-def likeliest(logits: Float[Tensor, " vocab"], k: int) -> tuple[list[int], list[float]]:
-    """The k tokens of the largest logits, and their softmax probabilities at temperature 1."""
+def unwarped(logits: PerToken, tokens: Sequence[int]) -> list[float]:
+    """The tokens' softmax probabilities: temperature 1, no top-k or top-p."""
     values = checked_logits(logits)
-    tokens, found = largest(values, k)
-    return tokens, _unwarped(values, found)
-
-
-def unwarped(logits: Float[Tensor, " vocab"], tokens: Sequence[int]) -> list[float]:
-    """Softmax probabilities (temperature 1, no top-k or top-p), bit-identical to `likeliest`'s."""
-    values = checked_logits(logits)
-    return _unwarped(values, values[list(tokens)].tolist())
-
-
-def _unwarped(values: Float[np.ndarray, " vocab"], chosen: Sequence[float]) -> list[float]:
     highest = values.max()
     total = float(np.exp(values - highest).sum())
-    return [math.exp(value - float(highest)) / total for value in chosen]
+    return [math.exp(value - float(highest)) / total for value in values[list(tokens)].tolist()]
 
 
 def largest(values: Float[np.ndarray, " n"], k: int) -> tuple[list[int], list[float]]:

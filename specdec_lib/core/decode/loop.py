@@ -1,8 +1,8 @@
 """The loop: a round proposes, scores and verifies, and emits the accepted tokens and one more."""
 
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 from specdec_lib.core.chance import Chance
@@ -22,7 +22,7 @@ NewTokens = Annotated[int, Within(1, 2**20)]  # which is more than any context h
 class Round:
     """The record of one round.
 
-    tree       the verified tree, without rows: what was proposed, cut to the room that was left
+    tree       what was proposed, without rows, cut to the room that was left
     path       the accepted nodes, from below the root down; none after a stop token
     emitted    the accepted tokens and one more; nothing after a stop token
     sources    the drafter of each emitted token; "target" for the correction or bonus
@@ -59,7 +59,6 @@ class Round:
 class Generation:
     """A decoded continuation and its rounds.
 
-    context    the prompt and all new tokens
     stop       why it ended: "stop token", "length" or "context", see `rounds`
     prefill    usage by model's name while the prompt was read
     """
@@ -90,23 +89,18 @@ def decode(
     max_new_tokens: NewTokens,
     rule: Rule = look_up,
     stop_tokens: Collection[int] = (),
-    on_round: Callable[[Round], None] | None = None,
 ) -> Generation:
     """Continue `prompt` with the tokens that `target` alone would generate (`look_up`) or with its
-    distribution (`reject`). Models first forget what they read; `on_round` receives each round as
-    it ends; see `rounds` for the other arguments.
+    distribution (`reject`). Models first forget what they read; for the arguments see `rounds`.
     """
     context = check_arguments(target, draft, prompt)
-    asked = {"max_new_tokens": max_new_tokens, "rule": rule, "stop_tokens": stop_tokens}
-    loop = rounds(target, draft, context, chance, **asked)
-    prefill = read_prompt(target, draft, context)
-    done, ended = [], ""
-    for played, stop in loop:
-        context, ended = context.extended(played.emitted), stop or ""
+    limits = {"max_new_tokens": max_new_tokens, "stop_tokens": stop_tokens}
+    loop = rounds(target, draft, context, chance, rule=rule, **limits)
+    prefill, done = read_prompt(target, draft, context), []
+    for played, ended in loop:
+        context, stop = context.extended(played.emitted), ended
         done.append(played)
-        if on_round is not None:
-            on_round(played)
-    return Generation(context, tuple(done), ended, prefill)
+    return Generation(context, tuple(done), stop, prefill)
 
 
 @checked
@@ -124,8 +118,7 @@ def rounds(
     "context": no more positions), else None. Caches and prompt are left to `read_prompt`.
 
     prompt         tokens, or a context whose generated part is continued
-    rule           `look_up` accepts most from "ranked" siblings, `reject` from "iid" and "distinct"
-                   ones; other combinations are exact too
+    rule           `look_up` accepts most from "ranked" siblings, `reject` from drawn ones
     stop_tokens    each ends the generation when it is emitted, and is part of the output
 
     Raises ValueError, before any work, if an argument does not fit.
@@ -134,23 +127,23 @@ def rounds(
     for stop in stop_tokens:
         if not 0 <= stop <= last:
             raise ValueError(f"a stop token is 0 to {last} in the target's vocabulary, got {stop}")
-    parts = models_in(target, draft), learners_in(draft)
-    run = _Run(target, draft, chance, rule, frozenset(map(int, stop_tokens)), *parts)
+    models, learners = models_in(target, draft).values(), learners_in(draft)
+    run = _Run(target, draft, chance, rule, frozenset(stop_tokens), models, learners)
     return run.rounds(context, max_new_tokens)
 
 
 def check_arguments(target: LanguageModel, draft: Draft, prompt: TokensSoFar) -> Context:
     """The prompt as a context; raises ValueError unless it and the draft fit the target."""
     context = prompt if isinstance(prompt, Context) else Context.of(tuple(map(int, prompt)))
-    if (largest := max(context.tokens)) >= target.vocabulary:
-        ends = f"the target's vocabulary ends at {target.vocabulary - 1}"
+    vocabulary, most = target.vocabulary, target.max_positions
+    if (largest := max(context.tokens)) >= vocabulary:
+        ends = f"the target's vocabulary ends at {vocabulary - 1}"
         raise ValueError(f"the prompt holds token {largest}, {ends}")
-    if len(context) > target.max_positions:
-        most = f"the target reads at most {target.max_positions}"
-        raise ValueError(f"the prompt has {len(context)} tokens, {most}")
+    if len(context) > most:
+        raise ValueError(f"the prompt has {len(context)} tokens, the target reads at most {most}")
     for name, size in vocabularies_in(draft):
-        if size != target.vocabulary:
-            both = f"{name} has {size} tokens, {target.name} {target.vocabulary}"
+        if size != vocabulary:
+            both = f"{name} has {size} tokens, {target.name} {vocabulary}"
             raise ValueError(f"a draft must share the target's vocabulary: {both}")
     return context
 
@@ -187,7 +180,7 @@ class _Run:
     chance: Chance
     rule: Rule
     stops: frozenset[int]
-    models: Mapping[str, LanguageModel]
+    models: Collection[LanguageModel]
     learners: tuple[Learner, ...]
 
     def rounds(self, context: Context, left: int) -> Iterator[tuple[Round, str | None]]:
@@ -205,8 +198,7 @@ class _Run:
             yield played, stop
 
     def play(self, context: Context, room: int) -> Round:
-        before = _usage(self.models.values())
-        started = time.perf_counter()
+        before, started = _usage(self.models), time.perf_counter()
         proposed = self.draft.propose(context, self.chance)
         if not isinstance(proposed, TokenTree):
             raise ValueError(f"a draft proposes a TokenTree, got {shown(proposed)}")
@@ -221,13 +213,12 @@ class _Run:
         stops = (end for end, token in enumerate(emitted, 1) if token in self.stops)
         end = next(stops, len(emitted))
         failed = end > len(verdict.path) and bool(tree.children(last))
-        seconds = time.perf_counter() - started
         return Round(
-            tree=tree.without_rows() if tree.has_rows else tree,
+            tree=replace(tree, rows=(None,) * len(tree)) if tree.has_rows else tree,
             path=verdict.path[:end],
             emitted=emitted[:end],
             sources=sources[:end],
             tried=len(verdict.path[:end]) + failed,
-            usage=_usage(self.models.values(), before),
-            seconds=seconds,
+            seconds=time.perf_counter() - started,
+            usage=_usage(self.models, before),
         )

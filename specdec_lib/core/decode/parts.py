@@ -1,7 +1,6 @@
 """The models and drafts inside a draft, found by one traversal of its attributes."""
 
 from collections.abc import Iterator, Mapping
-from itertools import chain
 from types import NoneType
 
 from specdec_lib.core.protocols import Draft, HasVocabulary, LanguageModel, Learner
@@ -39,14 +38,15 @@ def models_in(*parts: object) -> dict[str, LanguageModel]:
     return found
 
 
-def learners_in(draft: Draft) -> tuple[Learner, ...]:
-    """Every draft among `parts_of` this one that learns, once."""
-    return tuple({id(part): part for part in parts_of(draft) if isinstance(part, Learner)}.values())
+def learners_in(*drafts: Draft) -> tuple[Learner, ...]:
+    """Every draft among `parts_of` these that learns, once."""
+    learners = (part for part in parts_of(*drafts) if isinstance(part, Learner))
+    return tuple({id(part): part for part in learners}.values())
 
 
 def refuse_learners(where: str, *drafts: Draft) -> None:
     """Raises ValueError, saying where, if a draft learns while it decodes."""
-    for learner in chain.from_iterable(map(learners_in, drafts)):
+    for learner in learners_in(*drafts):
         rest = "whose rounds depend on what was decoded before"
         raise ValueError(f"{where} takes no draft that learns, {rest}: {type(learner).__name__}")
 

@@ -4,8 +4,11 @@ import bisect
 import math
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Annotated
 
-from specdec_lib.core.kinds import checked
+from specdec_lib.core.kinds import Within, checked
+
+Probability = Annotated[float, Within(0, 1)]
 
 
 @checked
@@ -14,7 +17,6 @@ class MatchTable:
     """Acceptance rate by rank, and maybe by gap: P(child accepted | parent accepted).
 
     rates    by rank, for any gap, never rising; beyond the last rank each is half the one before
-    name     shown in records and figures
     edges    bin edges of the gap in nats, ascending; empty if gaps do not matter
     binned   rates [len(edges) + 1, len(rates)]: one row per gap bin, by rank
 
@@ -22,21 +24,19 @@ class MatchTable:
     log-probability lies below the first's; that of the first is how far the second lies below it.
     """
 
-    rates: tuple[float, ...] = (0.75, 0.16, 0.04, 0.03)
+    rates: tuple[Probability, ...] = (0.75, 0.16, 0.04, 0.03)
     name: str = "default"
     edges: tuple[float, ...] = ()
-    binned: tuple[tuple[float, ...], ...] = ()
+    binned: tuple[tuple[Probability, ...], ...] = ()
 
     def __post_init__(self) -> None:
-        falling = not any(later > earlier for earlier, later in pairwise(self.rates))
-        if not (self.rates and falling and _are_probabilities(self.rates)):
+        if list(self.rates) != sorted(self.rates, reverse=True) or not self.rates:
             raise ValueError(f"match rates are probabilities that never rise, got {self.rates}")
-        wanted, ranks = len(self.edges) + 1 if self.edges else 0, len(self.rates)
-        if list(self.edges) != sorted(set(self.edges)) or len(self.binned) != wanted:
-            got = f"{self.edges} and {len(self.binned)} bins"
-            raise ValueError(f"a table has rising edges and one bin more than edges, got {got}")
-        if not all(len(row) == ranks and _are_probabilities(row) for row in self.binned):
-            raise ValueError(f"each bin holds {ranks} probabilities, got {self.binned}")
+        wanted = [len(self.rates)] * (len(self.edges) + 1 if self.edges else 0)
+        if list(self.edges) != sorted(set(self.edges)) or list(map(len, self.binned)) != wanted:
+            bins = f"one bin more than edges, each of {len(self.rates)} rates"
+            got = f"{self.edges} and {self.binned}"
+            raise ValueError(f"a table has rising edges and {bins}, got {got}")
 
     @property
     def bins(self) -> tuple[str, ...]:
@@ -55,13 +55,7 @@ class MatchTable:
         return rates[rank] if rank <= last else rates[last] * 0.5 ** (rank - last)
 
 
-def _are_probabilities(rates: tuple[float, ...]) -> bool:
-    return all(0 <= rate <= 1 for rate in rates)
-
-
 def leading(tokens: list[int], gaps: list[float], k: int) -> tuple[list[int], list[float]]:
-    """Cut what `Chance.rank` gave for at least 2 tokens to k, and make the first gap the lead over
-    the second (inf without one), as `MatchTable` needs it.
-    """
+    """What `Chance.rank` gave for 2 tokens or more, cut to k; the first's gap is its lead."""
     lead = gaps[1] if len(gaps) > 1 else math.inf
     return tokens[:k], [lead, *gaps[1:k]]

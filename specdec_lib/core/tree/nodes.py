@@ -1,8 +1,8 @@
 """A tree of guesses: many continuations of one context in one value."""
 
 import functools
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import torch
 from jaxtyping import Bool
@@ -18,7 +18,6 @@ class TokenTree:
     """A tree of guesses rooted at a context's last token, which is node 0; `len(tree)` counts it.
 
     root_position    absolute position of the root: len(context) − 1
-    tokens           one per node
     parents          the number of each node's parent, which precedes it, and −1 for the root;
                      siblings stand in the order proposed: the best first, or as drawn
     sources          which drafter guessed it, "context" for the root
@@ -51,8 +50,8 @@ class TokenTree:
             if not 0 <= score <= above:
                 wanted = f"a score lies between 0 and the parent's {above}"
                 raise ValueError(f"{wanted}: node {node} has {score}")
-        if min(self.tokens[first:], default=0) < 0:
-            raise ValueError(f"tokens are numbers from 0 on, got {min(self.tokens[first:])}")
+        if (least := min(self.tokens[first:], default=0)) < 0:
+            raise ValueError(f"tokens are numbers from 0 on, got {least}")
 
     @classmethod
     def rooted(cls, context: Context) -> "TokenTree":
@@ -63,15 +62,13 @@ class TokenTree:
     def of_paths(cls, context: Context, paths: Iterable[Sequence[int]]) -> "TokenTree":
         """The prefix tree of these token paths, to be scored by a model and not verified."""
         number: dict[tuple[int, ...], int] = {(): ROOT}
-        parents = []
         for path in paths:
             for end in range(1, len(path) + 1):
-                if (start := tuple(path[:end])) not in number:
-                    parents.append(number[start[:-1]])
-                    number[start] = len(number)
-        tokens = [path[-1] for path in number if path]
-        tree = cls.rooted(context)
-        return tree.grown(tokens, parents, source="", scores=[0.0] * len(tokens))
+                number.setdefault(tuple(path[:end]), len(number))
+        _, *starts = number
+        parents = [number[start[:-1]] for start in starts]
+        given = {"source": "", "scores": [0.0] * len(starts)}
+        return cls.rooted(context).grown([start[-1] for start in starts], parents, **given)
 
     def grown(
         self,
@@ -102,9 +99,7 @@ class TokenTree:
         return longer
 
     def grafted(self, node: int, guessed: "TokenTree") -> "TokenTree":
-        """This tree with the guesses of another below `node`, their scores times its score; the
-        root of `guessed` is dropped unchecked.
-        """
+        """This tree with the guesses of another below `node`, their scores times its score."""
         number = [node, *range(len(self), len(self) + guessed.guesses)]
         return self.grown(
             guessed.tokens[1:],
@@ -168,10 +163,6 @@ class TokenTree:
             sees[node] |= sees[parent]
         return sees
 
-    def without_rows(self) -> "TokenTree":
-        """The same nodes without rows, no longer fit for `reject`."""
-        return replace(self, rows=(None,) * len(self))
-
     def above(self, nodes: Sequence[int]) -> tuple["TokenTree", dict[int, int]]:
         """The tree of these nodes and their ancestors, and a map from old to new node numbers."""
         found = {ROOT}
@@ -196,17 +187,16 @@ class TokenTree:
         """Equal siblings made one: best score, first source; ValueError for a tree with rows."""
         self._refuse_rows("merged")
         place: dict[tuple[int, int], int] = {}
-        moved, kept, parents, scores = [ROOT], [ROOT], [NO_PARENT], [self.scores[ROOT]]
+        moved, kept, scores = [ROOT], [ROOT], [self.scores[ROOT]]
         for node in range(1, len(self)):
             key = (moved[self.parents[node]], self.tokens[node])
             if key not in place:
                 place[key] = len(kept)
                 kept.append(node)
-                parents.append(key[0])
                 scores.append(self.scores[node])
             moved.append(place[key])
             scores[place[key]] = max(scores[place[key]], self.scores[node])
-        return self._picked(kept, parents, scores)
+        return self._picked(kept, moved, scores)
 
     def _refuse_rows(self, verb: str) -> None:
         if self.has_rows:
@@ -216,16 +206,17 @@ class TokenTree:
         if len(nodes) == len(self):
             return self
         number = {node: new for new, node in enumerate(nodes)}
-        return self._picked(nodes, [NO_PARENT, *(number[self.parents[node]] for node in nodes[1:])])
+        return self._picked(nodes, number, [self.scores[node] for node in nodes])
 
     def _picked(
-        self, nodes: list[int], parents: list[int], scores: list[float] | None = None
+        self, nodes: list[int], number: Sequence[int] | Mapping[int, int], scores: list[float]
     ) -> "TokenTree":
+        """The tree of these nodes, whose parents get the numbers given."""
         return TokenTree(
             self.root_position,
             tuple(self.tokens[node] for node in nodes),
-            tuple(parents),
+            (NO_PARENT, *(number[self.parents[node]] for node in nodes[1:])),
             tuple(self.sources[node] for node in nodes),
-            tuple(scores or (self.scores[node] for node in nodes)),
+            tuple(scores),
             tuple(self.rows[node] for node in nodes),
         )

@@ -1,13 +1,14 @@
-"""The shape of a tree: its slots, without tokens, as the number of each node's parent."""
+"""The shape of a tree, its slots without tokens, and the best-first growth that finds them."""
 
 import functools
-from collections import Counter
-from collections.abc import Sequence
+import heapq
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from operator import mul
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
+from specdec_lib.core.chance import Slots
 from specdec_lib.core.kinds import Within, checked, shown
 
 ROOT, NO_PARENT = 0, -1
@@ -43,9 +44,9 @@ class Shape:
         check_widths(widths)
         parents, level = [NO_PARENT], [ROOT]
         for width in widths:
-            below = [node for node in level for _ in range(width)]
-            level = list(range(len(parents), len(parents) + len(below)))
-            parents += below
+            first = len(parents)
+            parents += [node for node in level for _ in range(width)]
+            level = range(first, len(parents))
         return cls(tuple(parents))
 
     @classmethod
@@ -75,12 +76,9 @@ class Shape:
     @functools.cached_property
     def ranks(self) -> tuple[int, ...]:
         """The rank of each node among its siblings, from 0 on; 0 for the root."""
-        seen: Counter[int] = Counter()
-        ranks = []
-        for parent in self.parents:
-            ranks.append(seen[parent])
-            seen[parent] += 1
-        return tuple(ranks)
+        families = map(enumerate, children_of(self.parents))
+        ranks = {child: rank for family in families for rank, child in family}
+        return tuple(ranks.get(node, 0) for node in range(len(self)))
 
     @functools.cached_property
     def depths(self) -> tuple[int, ...]:
@@ -131,3 +129,57 @@ def children_of(parents: Sequence[int]) -> tuple[tuple[int, ...], ...]:
     for node, parent in enumerate(parents[1:], 1):
         children[parent].append(node)
     return tuple(map(tuple, children))
+
+
+class Slot(NamedTuple):
+    """A place for a guess, before its token is known; slots count from 1 in the order chosen.
+
+    ranks    the child ranks on the way from the root down to the slot
+    score    how likely the whole path is accepted, in [0, 1]
+    """
+
+    parent: int
+    ranks: Slots
+    score: float
+
+
+def grow_best_first(
+    factors: Callable[[Slot], Iterable[float]],
+    budget: int,
+    *,
+    depth: int | None = None,
+    floor: float = 0.0,
+) -> Iterator[Slot]:
+    """Yield at most `budget` slots, the best score first, each after its parent; of equal ones the
+    shallower first, then the lower ranks: the best tree, as no child scores above its parent.
+
+    factors    for a chosen slot (the root has empty ranks), the acceptance rate of each child
+    depth      of the deepest slot, at most; None for no limit
+    floor      lowest score of a slot
+    """
+    heap: list[tuple[float, int, Slots, Slot, Iterator[Slot]]] = []
+
+    def push_next(children: Iterator[Slot]) -> None:
+        for child in children:  # the best of those left: the others wait until it is chosen
+            order = (-child.score, len(child.ranks), child.ranks)
+            heapq.heappush(heap, (*order, child, children))
+            return
+
+    slot = Slot(NO_PARENT, (), 1.0)
+    for number in range(budget):
+        if depth is None or len(slot.ranks) < depth:
+            push_next(_children(slot, number, factors(slot), floor))
+        if not heap:
+            return
+        *_, slot, siblings = heapq.heappop(heap)
+        push_next(siblings)
+        yield slot
+
+
+def _children(parent: Slot, number: int, factors: Iterable[float], floor: float) -> Iterator[Slot]:
+    """The children of a slot that score at least `floor`, best first, lower ranks first."""
+    scores = [parent.score * factor for factor in factors]
+    for rank in sorted(range(len(scores)), key=scores.__getitem__, reverse=True):
+        if scores[rank] < floor:
+            return
+        yield Slot(number, (*parent.ranks, rank), scores[rank])

@@ -41,10 +41,9 @@ def from_matrix(
 ) -> Relay:
     """The cascade that a K matrix describes, as a nesting of drafts.
 
-    drafters      strongest first; models, of which the last may be another draft: `MaxGram` takes
-                  its length from the matrix, any other keeps its own
-    lenience, exempt_max_gram, siblings, match    of every review
-    width         children per node in what the target verifies, see `Reviewed`
+    drafters    strongest first; models, of which the last may be another draft: `MaxGram` takes
+                its length from the matrix, any other keeps its own
+    width       of what the target verifies; as the other options, see `Reviewed`
 
     Raises ValueError as `converted` does, and for a matrix that does not fit the drafters.
     """
@@ -55,8 +54,7 @@ def from_matrix(
 
     def level(row: int, width: int = 1) -> Relay | NoDraft:
         """What the reviewer of this row reviews."""
-        entries = increments[row] if row < len(increments) else ()
-        lengths = {column: length for column, length in enumerate(entries) if length}
+        lengths = {column: length for column, length in enumerate(increments[row]) if length}
         parts = tuple(part(column, length, width) for column, length in lengths.items())
         return Relay(parts, tuple(lengths.values())) if parts else NoDraft()
 
@@ -78,8 +76,8 @@ def _check_drafters(drafters: tuple, matrix: Matrix, width: int) -> None:
     for wrong in (one for one in drafters[:-1] if not isinstance(one, LanguageModel)):
         name = type(wrong).__name__
         raise ValueError(f"only the last drafter may be no model, got {name} before it")
-    if not any(matrix[0]):
-        raise ValueError(f"an empty cascade proposes nothing: the first row is {matrix[0]}")
+    if not any(map(any, matrix[:1])):
+        raise ValueError(f"an empty cascade proposes nothing: the K matrix is {matrix}")
     if width > 1 and not any(matrix[0][:-1]):
         raise ValueError(f"a comb of width {width} needs a review in the first row {matrix[0]}")
 
@@ -89,22 +87,15 @@ def converted(matrix: Sequence[Sequence[int]], convention: Convention, to: Conve
     """The K matrix in the convention `to`; raises ValueError unless it is square, upper triangular
     and ≥ 0, and cumulative rows never fall.
     """
-    rows = [tuple(map(int, row)) for row in matrix]
-    if not rows:
-        raise ValueError("an empty cascade proposes nothing: the K matrix has no row")
+    rows = tuple(tuple(map(int, row)) for row in matrix)
     for number, row in enumerate(rows):
-        if len(row) != len(rows):
-            raise ValueError(f"a K matrix is square: {len(rows)} rows, row {number} is {row}")
-        if min(row) < 0:
-            raise ValueError(f"the entries of a K matrix are 0 or more, row {number} is {row}")
-        if any(row[:number]):
-            raise ValueError(f"a K matrix is upper triangular, row {number} is {row}")
-        if convention == "cumulative" and any(
-            later < earlier for earlier, later in pairwise(row[number:])
-        ):
+        if len(row) != len(rows) or min(row) < 0 or any(row[:number]):
+            wanted = f"{len(rows)} rows: square, upper triangular, entries of 0 or more"
+            raise ValueError(f"a K matrix of {wanted}, row {number} is {row}")
+        if convention == "cumulative" and list(row) != sorted(row):
             raise ValueError(f"a cumulative row never falls from the diagonal on, got {row}")
     if convention == to:
-        return tuple(rows)
+        return rows
     if to == "cumulative":
         return tuple(tuple(accumulate(row)) for row in rows)
     return tuple(tuple(later - earlier for earlier, later in pairwise((0, *row))) for row in rows)

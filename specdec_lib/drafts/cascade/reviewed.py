@@ -1,29 +1,26 @@
 """The vertical cascade (reviews), and the horizontal one (drafts take turns along one path).
 
-Source: Chen et al. 2024 (cascade speculative drafting), sections 3.1 and 3.2 and Algorithm 1. Where
-we differ: tokens are handed up with their distributions, and the reviewed draft may be a tree;
-tokens are counted over all drafts, as in the published code.
+Source: Chen et al. 2024 (cascade speculative drafting), 3.1, 3.2 and Algorithm 1. Ours hands tokens
+up with their distributions, may review a tree, and counts tokens over all drafts, as their code.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import count, repeat
 from typing import Annotated, Literal
 
 from torch import Tensor
 
 from specdec_lib.core.chance import Chance, unwarped
 from specdec_lib.core.context import Context
-from specdec_lib.core.decode import vocabularies_in
 from specdec_lib.core.kinds import Within, checked
 from specdec_lib.core.protocols import Draft, LanguageModel
 from specdec_lib.core.tree import ROOT, Count, MatchTable, TokenTree, leading
 from specdec_lib.core.verify import look_up
-from specdec_lib.drafts.cascade.lenience import lenience_of, reject_leniently
+from specdec_lib.drafts.cascade.walks import allowed_child, ranked_path, reject_leniently
 from specdec_lib.drafts.max_gram import ORIGINS
-from specdec_lib.drafts.trees.following import ranked_path
 from specdec_lib.drafts.trees.slots import Child, add_children
 
-VIA = " via "
 Walk = list[tuple[int, list[Child]]]
 Lenient = Annotated[float, Within(1, 1e9)]
 
@@ -35,15 +32,13 @@ class Reviewed:
     tokens, whose source is "<drafter> via <reviewer>", and one more of the reviewer's own.
 
     lenience           l, where 1 is none; for "iid" a guess is accepted with probability
-                       min(1, l · wanted ÷ offered), its probability under the reviewer ÷ that
-                       under its drafter; for "ranked" as `Lenience` says
+                       min(1, l · the reviewer's ÷ its drafter's), for "ranked" see `allowed_child`
     exempt_max_gram    Max-Gram's nodes, bigrams too, that no model has reviewed get lenience 1
     siblings           "ranked": the reviewer follows its choices under the shared noise; "iid": it
                        accepts and draws as `reject` does, and hands up rows
     width              children per node: the kept token, and width − 1 leaves (a comb): the
                        reviewer's next likeliest for "ranked", independent draws for "iid"
-    match              turns ranks into scores; at temperature 0 the reviewer's probabilities do,
-                       but for the leaves of "iid" combs
+    match              turns ranks into scores; at temperature 0 the reviewer's probabilities do
 
     Raises ValueError for a lenience above 1 under "iid" where the draft branches. Source: Chen et
     al. 2024, section 3.1 and appendix B (the exemption, and combs of 8 children).
@@ -57,9 +52,6 @@ class Reviewed:
     width: Count = 1
     match: MatchTable = MatchTable()
 
-    def __post_init__(self) -> None:
-        check_parts((self.reviewer, self.draft))
-
     def propose(self, context: Context, chance: Chance) -> TokenTree:
         """A chain or comb of at least one token, unless the reviewer's context is full."""
         tree = TokenTree.rooted(context)
@@ -68,10 +60,13 @@ class Reviewed:
             return tree
         inner = chance.inner("review", (tree.root_position,))
         guessed = self.draft.propose(context, inner.inner("guess")).cut(room)
-        walk = self._quick_walk(context, guessed, inner) or self._walk(context, guessed, inner)
-        name, nodes = self.reviewer.name, [node for node, _ in walk]
-        sources = [*(f"{guessed.sources[node]}{VIA}{name}" for node in nodes[1:]), name]
-        last = ROOT
+        return self.review(context, guessed, inner, via=f" via {self.reviewer.name}")
+
+    def review(self, context: Context, guessed: TokenTree, chance: Chance, via: str) -> TokenTree:
+        """What the reviewer hands up of guesses that fit it; `via` is added to their sources."""
+        walk = self._quick_walk(context, guessed, chance) or self._walk(context, guessed, chance)
+        sources = [*(guessed.sources[node] + via for node, _ in walk[1:]), self.reviewer.name]
+        tree, last = TokenTree.rooted(context), ROOT
         for (_, (kept, *others)), source in zip(walk, sources, strict=True):
             children = [kept._replace(source=source), *others]
             last, tree = len(tree), add_children(tree, {last: children})
@@ -81,60 +76,57 @@ class Reviewed:
         """The same as `_walk`, if the reviewer ranks children itself and there is no lenience."""
         if self.siblings != "ranked" or self.lenience != 1:
             return None
-        given = self.reviewer, context, guessed, chance
-        path = ranked_path(*given, width=self.width, match=self.match)
-        name = self.reviewer.name
-        return path and [
-            (node, [Child(token, factor, None, name) for token, factor in zip(*its, strict=True)])
-            for node, its in path
-        ]
+        shape = {"width": self.width, "match": self.match}
+        path = ranked_path(self.reviewer, context, guessed, chance, **shape)
+        return path and [(node, list(map(self._child, *ranked))) for node, ranked in path]
 
     def _walk(self, context: Context, guessed: TokenTree, chance: Chance) -> Walk:
         """The review: each node on the accepted path, with the children handed up for it."""
         logits = self.reviewer.score(context, guessed)
-        lenience = lenience_of(guessed, self.lenience, exempt_max_gram=self.exempt_max_gram)
+        exempt = ORIGINS if self.exempt_max_gram else ()
+        leniences = [1.0 if source in exempt else self.lenience for source in guessed.sources]
         if self.siblings == "ranked":
-            verdict, rows = look_up(guessed, logits, chance, lenience=lenience), ()
+            allowed = partial(allowed_child, guessed, logits, chance, leniences)
+            verdict, rows = look_up(guessed, logits, chance, otherwise=allowed), repeat(None)
         else:
-            verdict, rows = reject_leniently(guessed, logits, chance, lenience.factors)
-        nodes = ROOT, *verdict.path
-        tokens = [*(guessed.tokens[node] for node in verdict.path), verdict.bonus]
-        if not rows:
-            return [
-                (node, self._ranked(logits[node], token, guessed.position(node) + 1, chance))
-                for node, token in zip(nodes, tokens, strict=True)
-            ]
-        found = []
-        for place, (node, token, row) in enumerate(zip(nodes, tokens, rows, strict=True)):
-            kept = Child(token, 1.0, row, self.reviewer.name)
-            place = guessed.root_position, place
-            found.append((node, self._drawn(logits[node], kept, place, chance)))
-        return found
+            verdict, rows = reject_leniently(guessed, logits, chance, leniences)
+        hand_up = self._ranked if self.siblings == "ranked" else self._drawn
+        tokens = *(guessed.tokens[node] for node in verdict.path), verdict.bonus
+        return [
+            (node, hand_up(guessed, node, logits[node], self._child(token, 1.0, row), chance))
+            for node, token, row in zip((ROOT, *verdict.path), tokens, rows, strict=False)
+        ]
 
-    def _ranked(self, logits: Tensor, token: int, position: int, chance: Chance) -> list[Child]:
+    def _child(self, token: int, factor: float, row: Tensor | None = None) -> Child:
+        return Child(token, factor, row, self.reviewer.name)
+
+    def _ranked(
+        self, guessed: TokenTree, node: int, logits: Tensor, kept: Child, chance: Chance
+    ) -> list[Child]:
         """The token that goes on, and the reviewer's likeliest others."""
+        position = guessed.position(node) + 1
         if chance.sampler.temperature == 0:
             found = chance.rank(logits, position, self.width)[0] if self.width > 1 else []
-            tokens = [*dict.fromkeys((token, *found))]
+            tokens = [*dict.fromkeys((kept.token, *found))]
             factors = dict(zip(tokens, unwarped(logits, tokens), strict=True))
         else:
             found, gaps = leading(*chance.rank(logits, position, max(2, self.width)), self.width)
-            factors = {one: self.match.rate(rank, gaps[rank]) for rank, one in enumerate(found)}
-            factors.setdefault(token, self.match.rate(len(found)))
-        chosen = dict.fromkeys((token, *factors))  # the kept one first
-        return [Child(one, factors[one], None, self.reviewer.name) for one in chosen][: self.width]
+            factors = dict(zip(found, map(self.match.rate, count(), gaps), strict=True))
+            factors.setdefault(kept.token, self.match.rate(len(found)))
+        chosen = [*dict.fromkeys((kept.token, *factors))]  # the kept one first
+        return [self._child(one, factors[one]) for one in chosen[: self.width]]
 
     def _drawn(
-        self, logits: Tensor, kept: Child, place: tuple[int, int], chance: Chance
+        self, guessed: TokenTree, node: int, logits: Tensor, kept: Child, chance: Chance
     ) -> list[Child]:
         """The token that goes on, and independent draws of the reviewer."""
-        (root, depth), probs = place, chance.sampler.probs(logits)
-        greedy = chance.sampler.temperature == 0
+        probs, greedy = chance.sampler.probs(logits), chance.sampler.temperature == 0
         factor = unwarped(logits, [kept.token])[0] if greedy else self.match.rate(0)
         found = [kept._replace(factor=factor)]
         for rank in range(1, self.width):
-            token = chance.draw("sibling", probs, root, (0,) * depth + (rank,))
-            found.append(Child(token, self.match.rate(rank), probs, self.reviewer.name))
+            slots = (0,) * guessed.depths[node] + (rank,)
+            token = chance.draw("sibling", probs, guessed.root_position, slots)
+            found.append(self._child(token, self.match.rate(rank), probs))
         return found
 
 
@@ -147,19 +139,17 @@ class Relay:
     parts      strongest first; one that guesses nothing more hands over to the next
     lengths    tokens per part; a part may overshoot, and later ones then add less or are skipped
 
-    Raises ValueError unless there is a length of 0 or more per part, not all 0, and one vocabulary.
+    Raises ValueError unless there is a length of 0 or more per part, not all 0.
     """
 
     parts: tuple[Draft, ...]
     lengths: tuple[int, ...]
 
     def __post_init__(self) -> None:
-        if len(self.parts) != len(self.lengths) or min(self.lengths, default=0) < 0:
-            wanted = f"a relay of {len(self.parts)} drafts has as many lengths, each 0 or more"
-            raise ValueError(f"{wanted}, got {self.lengths}")
-        if not any(self.lengths):
-            raise ValueError(f"an empty cascade proposes nothing: lengths {self.lengths}")
-        check_parts(self.parts)
+        fits = len(self.parts) == len(self.lengths) and min(self.lengths, default=0) >= 0
+        if not (fits and any(self.lengths)):
+            wanted = f"{len(self.parts)} drafts take as many lengths of 0 or more, one above"
+            raise ValueError(f"a relay of {wanted}, got {self.lengths}")
 
     def propose(self, context: Context, chance: Chance) -> TokenTree:
         """The path that the parts extend in turn, and their other branches; rows are kept."""
@@ -176,14 +166,3 @@ class Relay:
                 added = [node for node in range(before, len(tree)) if not tree.children(node)]
                 leaf = max(added, key=lambda node: (tree.scores[node], tree.depths[node]))
         return tree
-
-
-def check_parts(parts: Sequence[Draft | LanguageModel]) -> None:
-    """Raise ValueError for several vocabularies, or a model named as Max-Gram's guesses are."""
-    sizes = vocabularies_in(*parts)
-    if len({size for _, size in sizes}) > 1:
-        found = ", ".join(f"{name} with {size} tokens" for name, size in sizes)
-        raise ValueError(f"the drafts of a cascade share one vocabulary, got {found}")
-    if names := sorted({name for name, _ in sizes} & set(ORIGINS)):
-        taken = f"{', '.join(ORIGINS)} are the names of Max-Gram's guesses"
-        raise ValueError(f"{taken}; call the model {names[0]!r} otherwise")

@@ -5,10 +5,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from jaxtyping import Float
 from torch import Tensor
 
-from specdec_lib.core.chance import Chance, largest, likeliest
+from specdec_lib.core.chance import Chance, PerToken, largest, unwarped
 from specdec_lib.core.context import Context
 from specdec_lib.core.kinds import Within, checked
 from specdec_lib.core.protocols import LanguageModel, Ranked, TreeGrower
@@ -24,7 +23,7 @@ from specdec_lib.drafts.trees.slots import (
     slots_of,
 )
 
-Known = Float[Tensor, " vocab"] | Callable[[], Ranked]
+Known = PerToken | Callable[[], Ranked]
 """The logits after a node, or a function that gives its ranked children."""
 Share = Annotated[float, Within(0, 1)]
 Siblings = Literal["ranked", "top", "iid", "distinct"]
@@ -46,9 +45,8 @@ class TreeDraft:
     match       turns ranks into scores; for "ranked" at temperature 0, and "top", probabilities do
 
     With a budget, scores from probabilities or gaps adapt the shape to the context. Raises
-    ValueError unless exactly one of widths, shape and budget is given and allows a guess, and for
-    widths of over 4,096 guesses without a floor. Source: Spector and Ré 2023, section 3.1;
-    best-first as in Wang et al. 2024 (OPT-Tree).
+    ValueError unless one of widths, shape and budget is given, for 1 to 4,096 guesses. Source:
+    Spector and Ré 2023, section 3.1; best-first as in Wang et al. 2024 (OPT-Tree).
     """
 
     model: LanguageModel
@@ -61,10 +59,9 @@ class TreeDraft:
     shape: Shape | None = None
 
     def __post_init__(self) -> None:
-        check_limits(self.widths, self.budget, self.shape, floor=self.floor)
+        check_limits(self.widths, self.budget, self.shape, self.floor)
 
     def propose(self, context: Context, chance: Chance) -> TokenTree:
-
         def expand(tree: TokenTree, widths: Mapping[int, int]) -> dict[int, list[Child]]:
             part, number = tree.above(list(widths))  # other nodes need not be read
             known = self.read(context, part, chance)
@@ -121,11 +118,10 @@ class TreeDraft:
             if self.widths is not None:
                 widths = dict.fromkeys(nodes, self.widths[level])
             else:
-                known = slots.get(level, {})
-                widths = {at: width for at in nodes if (width := known.get(tree.slots(at), 0))}
+                widths = {at: width for at in nodes if (width := slots.get(tree.slots(at), 0))}
             if not widths:
                 break
-            tree = add_children(tree, expand(tree, widths), floor=self.floor)
+            tree = add_children(tree, expand(tree, widths), self.floor)
         return tree
 
     def reach(self, context: Context) -> int:
@@ -151,15 +147,14 @@ class TreeDraft:
             if factor > 0
         ]
 
-    def _chosen(
-        self, logits: Float[Tensor, " vocab"], position: int, chance: Chance, width: int
-    ) -> Ranked:
+    def _chosen(self, logits: PerToken, position: int, chance: Chance, width: int) -> Ranked:
         """The tokens that are chosen for a position without being drawn, and their factors."""
         if self.siblings == "ranked" and chance.sampler.temperature > 0:
             tokens, gaps = leading(*chance.rank(logits, position, max(2, width)), width)
             return tokens, [self.match.rate(rank, gap) for rank, gap in enumerate(gaps)]
         if chance.sampler.temperature == 0:
-            return likeliest(logits, width)
+            tokens, _ = chance.rank(logits, position, width)
+            return tokens, unwarped(logits, tokens)
         return largest(chance.sampler.probs(logits).numpy(force=True), width)
 
     def _drawn(

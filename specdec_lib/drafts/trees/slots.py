@@ -8,18 +8,19 @@ from torch import Tensor
 
 from specdec_lib.core.chance import Slots
 from specdec_lib.core.tree import MatchTable, Shape, TokenTree, check_widths
-from specdec_lib.core.tree.growth import grow_best_first
+from specdec_lib.core.tree.shape import grow_best_first
 
-SlotWidths = dict[int, dict[Slots, int]]  # per level: ranks of a node to its number of children
+SlotWidths = dict[Slots, int]  # ranks of a node to its number of children
 
 
 @functools.lru_cache(maxsize=64)
 def slots_of(shape: Shape) -> SlotWidths:
-    """{depth: {ranks of a node: its number of children}} of a shape (cached: do not change it)."""
-    places: list[Slots] = [()]
+    """The nodes of a shape that have children, which come by rank (cached: do not change it)."""
+    places, widths = [()], {}
     for parent, rank in zip(shape.parents[1:], shape.ranks[1:], strict=True):
+        widths[places[parent]] = rank + 1
         places.append((*places[parent], rank))
-    return _widths(places[1:])
+    return widths
 
 
 @functools.lru_cache(maxsize=64)
@@ -27,23 +28,11 @@ def best_slots(match: MatchTable, budget: int, depth: int, floor: float = 0.0) -
     """The `budget` best slots when scores depend on ranks alone, in the format of `slots_of`."""
     rates = [match.rate(rank) for rank in range(budget)]
     grown = grow_best_first(lambda slot: rates, budget, depth=depth, floor=floor)
-    return _widths([slot.ranks for slot in grown])
-
-
-def _widths(places: list[Slots]) -> SlotWidths:
-    """The largest rank below each node, plus 1: slots of one node come in the order of ranks."""
-    widths: SlotWidths = {}
-    for *above, rank in places:
-        widths.setdefault(len(above), {})[tuple(above)] = rank + 1
-    return widths
+    return {slot.ranks[:-1]: slot.ranks[-1] + 1 for slot in grown}
 
 
 def check_limits(
-    widths: Sequence[int] | None,
-    budget: int | None,
-    shape: Shape | None = None,
-    *,
-    floor: float = 0.0,
+    widths: Sequence[int] | None, budget: int | None, shape: Shape | None = None, floor: float = 0.0
 ) -> None:
     """Raises ValueError unless one of widths, budget and shape is given, and a tree can have it."""
     if sum(given is not None for given in (widths, shape, budget)) != 1:
@@ -69,43 +58,33 @@ ExpandNodes = Callable[[TokenTree, Mapping[int, int]], Mapping[int, Sequence[Chi
 
 
 def add_children(
-    tree: TokenTree,
-    children: Mapping[int, Sequence[Child]],
-    *,
-    floor: float = 0.0,
-    above: float = -1.0,
+    tree: TokenTree, children: Mapping[int, Sequence[Child]], floor: float = 0.0, above: float = -1
 ) -> TokenTree:
     """The tree with these children that score `floor` or more, and more than `above`."""
-    found, scores = [], []
-    for node, its in children.items():
-        for child in its:
-            score = tree.scores[node] * min(1.0, child.factor)  # rounding may give more than 1
-            if score >= floor and score > above:
-                found.append((node, child))
-                scores.append(score)
+    scored = (  # rounding may give a factor above 1
+        (node, child, tree.scores[node] * min(1.0, child.factor))
+        for node, its in children.items()
+        for child in its
+    )
+    found = [one for one in scored if one[2] >= floor and one[2] > above]
     return tree.grown(
-        [child.token for _, child in found],
-        [parent for parent, _ in found],
-        source=[child.source for _, child in found],
-        scores=scores,
-        rows=[child.row for _, child in found],
+        [child.token for _, child, _ in found],
+        [parent for parent, _, _ in found],
+        source=[child.source for _, child, _ in found],
+        scores=[score for _, _, score in found],
+        rows=[child.row for _, child, _ in found],
     )
 
 
 def grow_best(
-    root: TokenTree, expand: ExpandNodes, *, budget: int, depth: int, floor: float
+    tree: TokenTree, expand: ExpandNodes, *, budget: int, depth: int, floor: float
 ) -> TokenTree:
     """The `budget` best guesses: per level, `expand` gets the nodes whose children could enter."""
-    tree = root
     for level in range(depth):
         worst = min(tree.scores) if tree.guesses == budget else -1.0
-        widths = {
-            node: budget
-            for node, its in enumerate(tree.depths)
-            if its == level and tree.scores[node] > worst
-        }
+        nodes = (node for node, its in enumerate(tree.depths) if its == level)
+        widths = {node: budget for node in nodes if tree.scores[node] > worst}
         if not widths:
             break
-        tree = add_children(tree, expand(tree, widths), floor=floor, above=worst)
-        tree = tree.truncated(budget)
+        tree = add_children(tree, expand(tree, widths), floor, worst).truncated(budget)
     return tree

@@ -12,10 +12,9 @@ from torch import Tensor
 
 from specdec_lib.core.chance import Chance
 from specdec_lib.core.decode import Generation
-from specdec_lib.core.trace import Choice
 from specdec_lib.core.tree import Shape, TokenTree
 from specdec_lib.core.tree.shape import children_of
-from specdec_lib.core.verify import look_up
+from specdec_lib.core.verify import Choice, look_up
 from specdec_lib.show.figures import theme
 from specdec_lib.show.figures.chart import check
 from specdec_lib.show.figures.theme import DARK, GAIN, INK, escape, looks, tint, visible

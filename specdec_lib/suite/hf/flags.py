@@ -21,7 +21,7 @@ from specdec_lib.suite.hf.settings import ExportedSetting, export_setting, parse
 
 ENGINES = Path(__file__).with_name("engines.toml")
 RANKED = "shared noise and match tables: the draft's probabilities alone rank its guesses"
-WINDOW = 10  # longest ending that is looked for where Max-Gram has no limit
+WINDOW = 10  # longest ending that is looked for; Max-Gram has no limit
 DRAWN = ("iid", "distinct")  # siblings that are drawn by chance
 LOST = {  # by draft, whose fields stand in braces
     "NgramDraft": "the n-gram table with its back-off and its tree: the text is copied",
@@ -131,8 +131,8 @@ def nearest(draft: Mapping) -> Nearest:
         case {"type": "TreeDraft", "model": {"model": name}}:
             length, width, guesses = _shape(draft)
             found = replace(_chain(name, length, draft), width=width, guesses=guesses)
-        case {"type": "MaxGram", "length": int(length), "least": int(least), "window": window}:
-            found = Nearest(None, length, length, window=max(least, window or WINDOW), least=least)
+        case {"type": "MaxGram", "length": int(length), "least": int(least)}:
+            found = Nearest(None, length, length, window=max(least, WINDOW), least=least)
         case {"type": "NgramDraft", "depth": int(depth), "widths": widths}:
             length = len(widths or range(depth))
             found = Nearest(None, length, length)
@@ -173,7 +173,6 @@ def _shape(draft: Mapping) -> tuple[int, int, int]:
         case {"budget": int(budget), "depth": int(depth), "floor": floor, "match": match}:
             table = MatchTable(tuple(match["rates"]))  # whatever the gaps
             slots = best_slots(table, budget, depth, floor)
-            ends = (at for at in range(depth) if (0,) * at not in slots.get(at, {}))
-            widths = (width for level in slots.values() for width in level.values())
-            return max(1, next(ends, depth)), max(widths, default=1), budget
+            ends = (at for at in range(depth) if (0,) * at not in slots)
+            return max(1, next(ends, depth)), max(slots.values(), default=1), budget
     raise ValueError(f"a TreeDraft has widths, a shape or a budget, got {draft}")

@@ -20,15 +20,14 @@ from specdec_lib.core.protocols import LanguageModel
 from specdec_lib.core.tree import MatchTable, Shape
 from specdec_lib.core.verify import look_up, reject
 from specdec_lib.drafts.cascade import Relay, Reviewed
-from specdec_lib.drafts.combined import FirstDraft, MergedDraft, NoDraft
+from specdec_lib.drafts.combined import FirstDraft, MergedDraft, NoDraft, Planned
 from specdec_lib.drafts.max_gram import MaxGram
 from specdec_lib.drafts.ngram import NgramDraft
-from specdec_lib.drafts.planned import Planned
 from specdec_lib.drafts.staged import StagedChain, StagedTree
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
 from specdec_lib.measure.sweep.grid import Setting
 from specdec_lib.workload import Ladder, Pair
-from specdec_lib.workload.jsonl import wrong_fields
+from specdec_lib.workload.prompts import wrong_fields
 
 DRAFTS = (NoDraft, ChainDraft, TreeDraft, StagedTree, StagedChain, Reviewed, Relay, MergedDraft)
 DRAFTS += (FirstDraft, NgramDraft, MaxGram, Planned)

@@ -159,7 +159,7 @@ def check_parameters(
     """
     from pydantic import ConfigDict, ValidationError, create_model
 
-    from specdec_lib.workload.jsonl import wrong_fields  # late: it imports torch
+    from specdec_lib.workload.prompts import wrong_fields  # late: it imports torch
 
     config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
     fields = {name: (eval(one, {"__builtins__": {}}, KINDS), None) for name, one in kinds.items()}

@@ -1,0 +1,169 @@
+"""Drafts that learn in every round of `decode`, whoever guessed: Token Recycling makes trees of the
+target's own runners-up, and another draft copies from earlier answers. Their guesses, and so the
+tokens (not the distribution) that `reject` gives, depend on the order of prompts.
+
+Source: Luo et al. 2024 (Turning trash into treasure), whose tree has one fixed shape; ours is grown
+best-first, under the shared noise. Hu et al. 2024 (SAM decoding) and Oliaro et al. 2024
+(SuffixDecoding) remember answers; ours lies beside Max-Gram, which reads the present text.
+"""
+
+from dataclasses import dataclass, field
+from typing import Annotated, Literal
+
+import numpy as np
+import torch
+
+from specdec_lib.core.chance import Chance
+from specdec_lib.core.context import Context
+from specdec_lib.core.kinds import Within, checked
+from specdec_lib.core.locking import in_turn
+from specdec_lib.core.protocols import NodeLogits
+from specdec_lib.core.tree import Count, MatchTable, TokenTree, leading
+from specdec_lib.drafts.max_gram import as_text, copied_chain, find_ending
+from specdec_lib.drafts.trees.growing import Share
+from specdec_lib.drafts.trees.slots import Child, grow_best
+
+KEPT = 8  # successors per token
+UNKNOWN = -1
+WINDOW = 32  # tokens of a context's end that are looked up, at most
+MOST_TOKENS = 100_000  # of answers that are remembered
+END = chr(0x10FFFF)  # after each answer: no token, so that no match goes on into the next
+
+
+class Successors:
+    """Per token the target's likeliest next ones; copies and pickles of it start empty.
+
+    tokens       [vocab, kept], likeliest first; −1 where the target has not read the token
+    log_probs    [vocab, kept], natural logarithm, at temperature 1
+    """
+
+    def __init__(self) -> None:
+        self.tokens = np.empty((0, KEPT), np.int64)
+        self.log_probs = np.empty((0, KEPT), np.float32)
+
+    def __reduce__(self) -> tuple[type["Successors"], tuple[()]]:
+        return Successors, ()
+
+    @in_turn
+    def keep(self, tokens: tuple[int, ...], logits: NodeLogits) -> None:
+        """Replace what is known after these tokens; a repeated token keeps its last node's."""
+        vocabulary = logits.shape[-1]
+        if len(self.tokens) != vocabulary:
+            self.tokens = np.full((vocabulary, KEPT), UNKNOWN, np.int64)
+            self.log_probs = np.full((vocabulary, KEPT), -np.inf, np.float32)
+        best = torch.topk(logits.float(), min(KEPT, vocabulary))
+        log_probs = best.values - logits.float().logsumexp(-1, keepdim=True)
+        last = {token: node for node, token in enumerate(tokens)}
+        known, nodes, width = list(last), list(last.values()), best.indices.shape[-1]
+        self.tokens[known, :width] = best.indices.cpu().numpy()[nodes]
+        self.log_probs[known, :width] = log_probs.cpu().numpy()[nodes]
+
+    @in_turn
+    def after(self, token: int) -> tuple[list[int], list[float]]:
+        """Likeliest next tokens and their log-probabilities; none for a token not read yet."""
+        if token >= len(self.tokens):
+            return [], []
+        known = self.tokens[token] != UNKNOWN
+        return self.tokens[token, known].tolist(), self.log_probs[token, known].tolist()
+
+
+@checked
+@dataclass(frozen=True, eq=False)
+class TokenRecycling:
+    """A best-first tree of what the target held likely after each token when it last read it.
+
+    depth, floor  of the deepest guess, at most; lowest score of a guess
+    match         turns ranks and gaps into scores where tokens are sampled
+    siblings      "ranked": the likeliest under the shared noise; "top": the likeliest without noise
+    successors    what was learnt; `dataclasses.replace` shares it
+    """
+
+    budget: Count = 16
+    depth: Count = 6
+    floor: Share = 0.0
+    match: MatchTable = MatchTable()
+    siblings: Literal["ranked", "top"] = "ranked"
+    successors: Successors = field(default_factory=Successors, kw_only=True, repr=False)
+
+    def propose(self, context: Context, chance: Chance) -> TokenTree:
+        def expand(tree: TokenTree, widths: dict[int, int]) -> dict[int, list[Child]]:
+            places = {node: (tree.tokens[node], tree.position(node) + 1) for node in widths}
+            return {node: self._children(*place, chance) for node, place in places.items()}
+
+        sizes = {"budget": self.budget, "depth": self.depth, "floor": self.floor}
+        return grow_best(TokenTree.rooted(context), expand, **sizes)
+
+    def learn(self, context: Context, tree: TokenTree, target_logits: NodeLogits) -> None:
+        """Keep the target's likeliest tokens after every node, accepted or not."""
+        self.successors.keep(tree.tokens, target_logits)
+
+    def _children(self, token: int, position: int, chance: Chance) -> list[Child]:
+        tokens, log_probs = self.successors.after(token)
+        temperature = chance.sampler.temperature
+        if not tokens or temperature == 0 or self.siblings == "top":
+            factors = np.exp(log_probs).tolist()
+        else:
+            noisy = np.array(log_probs) / temperature + chance.noise(position, tokens)
+            order = np.argsort(-noisy, kind="stable")
+            gaps = (noisy[order[0]] - noisy[order]).tolist()
+            tokens, gaps = leading([tokens[place] for place in order], gaps, len(order))
+            factors = [self.match.rate(rank, gap) for rank, gap in enumerate(gaps)]
+        children = zip(tokens, factors, strict=True)
+        return [Child(one, factor, None, "recycled") for one, factor in children]
+
+
+class AnswerMemory:
+    """The generated tokens of earlier contexts, as characters; copies and pickles start empty.
+
+    Each `follow` replaces its prompt's answer. Where the new one departs before the last `WINDOW`
+    tokens of the old one, both are kept. Above `MOST_TOKENS` in all, the oldest are dropped.
+    """
+
+    def __init__(self) -> None:
+        self._answers: dict[object, str] = {}  # by prompt and source; old ones by themselves
+
+    def __reduce__(self) -> tuple[type["AnswerMemory"], tuple[()]]:
+        return AnswerMemory, ()
+
+    @in_turn
+    def follow(self, context: Context) -> None:
+        """Store the generated tokens of `context` as the answer to its prompt and source."""
+        asked, answer = (context.prompt, context.source), as_text(context.generated)
+        before = self._answers.pop(asked, "")
+        if before and not (answer and answer.startswith(before[:-WINDOW])):
+            self._answers[object()] = before
+        self._answers[asked] = answer
+        while sum(map(len, self._answers.values())) > MOST_TOKENS:
+            del self._answers[next(iter(self._answers))]
+
+    @in_turn
+    def find(self, context: Context, least: int, length: int) -> tuple[int, ...]:
+        """At most `length` tokens after the first occurrence, in all answers but the present one,
+        of the longest suffix of this context found there, if it is not shorter than `least`.
+        """
+        own = (context.prompt, context.source)
+        text = "".join(one + END for asked, one in self._answers.items() if one and asked != own)
+        end = find_ending(as_text(context.tokens[-WINDOW:]), text, least)
+        return () if end is None else tuple(map(ord, text[end : end + length].partition(END)[0]))
+
+
+@checked
+@dataclass(frozen=True, eq=False)
+class EarlierAnswers:
+    """A chain copied from what was generated for earlier prompts.
+
+    least     tokens that must match, at least
+    memory    the earlier answers; copies made by `dataclasses.replace` share it
+    """
+
+    length: Count = 8
+    least: Annotated[int, Within(1, WINDOW)] = 3
+    memory: AnswerMemory = field(default_factory=AnswerMemory, kw_only=True, repr=False)
+
+    def propose(self, context: Context, chance: Chance) -> TokenTree:
+        tokens = self.memory.find(context, self.least, self.length)
+        return copied_chain(context, tokens, ["earlier answer"] * len(tokens))
+
+    def learn(self, context: Context, tree: TokenTree, target_logits: NodeLogits) -> None:
+        """Keep the answer so far; the tokens of its last round are never seen."""
+        self.memory.follow(context)
