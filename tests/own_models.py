@@ -15,7 +15,7 @@ from transformers import (
 )
 
 from specdec_lib.core.files import DATA
-from specdec_lib.models.tokenizers import load_tokenizer
+from specdec_lib.models.hub import load_tokenizer
 
 END = "<|endoftext|>"
 

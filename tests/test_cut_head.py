@@ -14,8 +14,8 @@ from specdec_lib.core.verify import reject
 from specdec_lib.drafts.trees import ChainDraft, TreeDraft
 from specdec_lib.measure.sweep.identity import fingerprint
 from specdec_lib.models.cached.model import CachedModel
-from specdec_lib.models.cut_head import cut_head
 from specdec_lib.models.fast.model import FastModel
+from specdec_lib.models.students import cut_head
 
 FREQUENT = range(0, 40, 3)
 TREE = ((5, 0), (6, 0), (2, 1))  # token and parent of each node but the root
@@ -120,7 +120,7 @@ def test_the_fast_runtime_scores_the_same_tokens_prompt_after_prompt():
         torch.testing.assert_close(mine[:, kept], theirs[:, kept], atol=1e-5, rtol=1e-5)
     assert not torch.equal(scored(fast, one).isneginf(), scored(fast, other).isneginf())
     stuck = FastModel(small(), "stuck")
-    stuck._score_prompt_of = lambda context: None
+    stuck._prepare = lambda *_: None
     assert scored(stuck, one)[0, 50].isneginf() and not scored(fast, one)[0, 50].isneginf()
 
 

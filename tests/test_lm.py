@@ -35,8 +35,8 @@ def network(kind: str, positions: int = POSITIONS) -> torch.nn.Module:
 
 @pytest.mark.parametrize("kind", MAKERS)
 def test_the_cache_is_pure(kind):
-    cached = CachedModel(network(kind), "target", chunk_rows=5)
-    cached._cache.capacity = 4  # the buffers grow on the way
+    cached = CachedModel(network(kind), "target")
+    cached._memory.chunk_rows, cached._cache.capacity = 5, 4  # the buffers grow on the way
     assert largest_error(cached, 30, words=VOCABULARY) < 1e-12
 
 
@@ -50,14 +50,11 @@ def test_a_tree_has_the_same_logits_on_a_gpu(kind):
     assert (made.cpu() - uncached(network(kind), context, tree)).abs().max() < 1e-6
 
 
-def sees_siblings(cached):
-    begin = cached._cache.begin
+def sees_siblings(cached, begin):
     cached._cache.begin = lambda *given: begin(*given) | True
 
 
-def sees_no_parent(cached):
-    begin = cached._cache.begin
-
+def sees_no_parent(cached, begin):
     def without_parents(used, committed, paths):
         sees = begin(used, committed, paths)
         for row, path in enumerate(paths):
@@ -68,7 +65,7 @@ def sees_no_parent(cached):
     cached._cache.begin = without_parents
 
 
-def row_as_position(cached):
+def row_as_position(cached, _):
     run = cached.run_rows
 
     def by_row(tokens, positions, paths, keep):
@@ -77,12 +74,12 @@ def row_as_position(cached):
     cached.run_rows = by_row
 
 
-def keeps_a_wrong_row(cached):
+def keeps_a_wrong_row(cached, _):
     move = cached._cache.move
 
     def swapped(sources, first):
         move(sources, first)
-        for keys in cached._cache._keys:
+        for keys in cached._cache._buffers[0]:
             kept = slice(first + len(sources))
             keys[:, :, kept] = keys[:, :, kept].roll(1, 2)
 
@@ -92,7 +89,7 @@ def keeps_a_wrong_row(cached):
 @pytest.mark.parametrize("bug", [sees_siblings, sees_no_parent, row_as_position, keeps_a_wrong_row])
 def test_a_model_with_a_bug_is_caught(bug):
     cached = CachedModel(network("gpt2"), "target")
-    bug(cached)
+    bug(cached, cached._cache.begin)
     assert largest_error(cached, 30, words=VOCABULARY) > 1e-6
 
 
@@ -110,7 +107,8 @@ def test_only_new_nodes_cost_rows():
     for _ in range(2):
         cached.score(after, TokenTree.rooted(after))
     assert (cached.usage - before).rows == 1 and (cached.usage - before).passes == 1
-    chunked, context = CachedModel(network("llama"), "target", chunk_rows=16), Context.of([1] * 50)
+    chunked, context = CachedModel(network("llama"), "target"), Context.of([1] * 50)
+    chunked._memory.chunk_rows = 16
     chunked.score(context, TokenTree.rooted(context))
     assert (chunked.usage.passes, chunked.usage.rows) == (4, 50)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 import transformers as hub
-from caches import break_once, largest_error, uncached
+from caches import break_once, largest_error
 from fakes import refusals
 from t5s import KINDS, START, STOP, VOCABULARY, generated, network, shaken, sources, started
 
@@ -19,17 +19,6 @@ from specdec_lib.drafts.max_gram import MaxGram
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
 from specdec_lib.models import seq2seq
 from specdec_lib.models.seq2seq import Seq2SeqModel
-
-
-def test_the_last_position_is_right_after_a_dead_branch():
-    """Entries of another beginning lie before its own: their distances stay in the table."""
-    model = network(KINDS[0])
-    cached, source = Seq2SeqModel(model, "target", max_positions=16), sources(1)[0]
-    for first in (2, 3):
-        cached.score(one := Context((first,), 1, source), TokenTree.rooted(one))
-    whole = Context((4, *range(5, 5 + 15)), 1, source)
-    found = cached.score(whole, TokenTree.rooted(whole))
-    assert float((found - uncached(model, whole, TokenTree.rooted(whole))).abs().max()) < 1e-9
 
 
 @pytest.mark.parametrize("kind", [*KINDS, "mt5"])
@@ -104,8 +93,8 @@ def unfit(kind) -> Seq2SeqModel:
 
 
 test_what_does_not_fit_and_models_whose_distances_would_be_wrong_are_refused = refusals(
-    (lambda: scored([START], None), "model: .* a source of at least one token, got None"),
-    (lambda: scored([START], (3, VOCABULARY)), "source's tokens must lie in 0…22, got 3…23"),
+    (lambda: scored([START], None), "model: .* a source of tokens in 0…22, got None"),
+    (lambda: scored([START], (3, VOCABULARY)), r"a source of tokens in 0…22, got \(3, 23\)"),
     (lambda: scored([START] * 9, (3,)), "below the context length 8, got 8"),
     *(
         (lambda kind=kind: unfit(kind), f"a t5 or mt5 with a head for text, got {kind}")
@@ -131,10 +120,8 @@ def models(kind: str = "gated tied") -> tuple[Seq2SeqModel, Seq2SeqModel, Seq2Se
 
 
 DRAFTS = {
-    "nothing": lambda draft, like: NoDraft(),
     "copies": lambda draft, like: MaxGram(),
     "a chain of a smaller model": lambda draft, like: ChainDraft(draft, length=4),
-    "a chain of a model that is like it": lambda draft, like: ChainDraft(like, length=5),
     "a tree": lambda draft, like: TreeDraft(like, widths=(3, 2, 1)),
     "a tree with a budget": lambda draft, like: TreeDraft(like, budget=12, depth=5),
 }
@@ -148,7 +135,7 @@ def test_greedy_output_is_that_of_generate(kind, draft, unchecked):
     found = [written(target, guesser, source) for source in sources(4)]
     wanted = [generated(target.model, source, 30) for source in sources(4)]
     assert [made.tokens for made in found] == wanted and len(set(wanted)) > 1
-    if "like" in draft or "tree" in draft:
+    if "tree" in draft:
         assert sum(played.accepted for made in found for played in made.rounds) > 20
     for seed, source in enumerate(sources(3)):  # and a sampled one is the same with every draft
         given = source, Chance(seed, Sampler(1.0)), 25

@@ -28,8 +28,7 @@ from specdec_lib.measure.sweep.identity import fingerprint
 from specdec_lib.measure.sweep.ratios import sampling_of
 from specdec_lib.measure.texts import Texts, known_texts
 from specdec_lib.measure.trials import Text, try_settings
-from specdec_lib.models.cached.model import CachedModel
-from specdec_lib.models.loading import fast_model
+from specdec_lib.models.fast.model import FastModel
 from specdec_lib.theory import PassTable
 from specdec_lib.workload import DOMAINS, SPLITS, Ladder, Prompt, load_ladder, load_prompts, seeds
 
@@ -54,7 +53,7 @@ def pairs() -> Iterator[tuple[str, Ladder, Sequence[Sampler], Sequence[str], int
     yield "4 layers and 1", with_int8_drafts(small), SAMPLERS, DOMAINS[:2], TOKENS
     torch.manual_seed(0)
     drawn = [
-        fast_model(CachedModel(LlamaForCausalLM(one.model.config).eval(), one.name))
+        FastModel(LlamaForCausalLM(one.model.config), one.name)
         for one in (small.target, small.draft)
     ]
     nothing = replace(small, target=drawn[0], draft=drawn[1])

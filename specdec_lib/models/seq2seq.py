@@ -12,14 +12,14 @@ from torch import Tensor
 from transformers import DynamicCache, EncoderDecoderCache, PreTrainedModel
 
 from specdec_lib.core.context import Context
+from specdec_lib.core.kinds import shown
 from specdec_lib.core.locking import in_turn
 from specdec_lib.core.protocols import Usage, check_root
 from specdec_lib.core.tree import TokenTree
-from specdec_lib.models.cached.key_values import KeyValues
-from specdec_lib.models.cached.model import SLACK, reference_runtime
+from specdec_lib.models.cached.model import CHUNK_ROWS, SLACK, KeyValues, reference_runtime
 from specdec_lib.models.cached.path_memory import BranchMemory
 
-CAPACITY = CHUNK_ROWS = 256  # cache entries allocated at first; tokens of a text read at a time
+CAPACITY = 256  # cache entries allocated at first
 KINDS = ("t5", "mt5")
 
 
@@ -37,17 +37,10 @@ class Seq2SeqModel:
         if kind not in KINDS or model.get_output_embeddings() is None:
             wanted = f"{' or '.join(KINDS)} with a head for text"
             raise ValueError(f"an encoder-decoder model is a {wanted}, got {kind}")
-        if max_positions < 1:
-            raise ValueError(f"max_positions must be at least 1, got {max_positions}")
-        self.model = model.eval()
-        self.name = name
-        self.vocabulary = int(model.get_output_embeddings().weight.shape[0])
-        self.max_positions = max_positions
-        self.usage = Usage()
+        self.model, self.name, self.max_positions = model.eval(), name, max_positions
+        self.vocabulary, self.usage = len(model.get_output_embeddings().weight), Usage()
         self._source: tuple[int, ...] | None = None
         self._cache, self._memory = KeyValues(CAPACITY), BranchMemory(CHUNK_ROWS, SLACK)
-        # an entry that is not seen may have a distance one larger than any position
-        self._buckets = distance_buckets(model, max_positions + 1)
         scaled = getattr(model.config, "scale_decoder_outputs", False)
         self._scale = model.config.d_model**-0.5 if scaled else 1.0
 
@@ -69,23 +62,17 @@ class Seq2SeqModel:
     @in_turn
     @torch.no_grad()
     def read_source(self, context: Context) -> None:
-        """Run the encoder over the context's source, unless it was the last one read; raises
-        ValueError if there is none, or it holds a token beyond the vocabulary.
-        """
-        source = context.source
-        if not source:
-            needs = "the context needs a source of at least one token"
-            raise ValueError(f"{self.name} is an encoder-decoder model: {needs}, got {source}")
-        if not 0 <= min(source) <= max(source) < self.vocabulary:
-            last, got = self.vocabulary - 1, f"{min(source)}…{max(source)}"
-            raise ValueError(f"the source's tokens must lie in 0…{last}, got {got}")
+        """Run the encoder over the context's source, unless it was the last one read."""
+        source, last = context.source, self.vocabulary - 1
+        if not source or not 0 <= min(source) <= max(source) <= last:
+            needs = f"the context needs a source of tokens in 0…{last}, got {shown(source)}"
+            raise ValueError(f"{self.name} is an encoder-decoder model: {needs}")
         if source == self._source:
             return
         self.forget()
         started = time.perf_counter()
-        self._encoded = self.model.encoder(
-            input_ids=torch.tensor([source], device=self.model.device)
-        ).last_hidden_state
+        tokens = torch.tensor([source], device=self.model.device)
+        self._encoded = self.model.encoder(input_ids=tokens).last_hidden_state
         self._crossed = EncoderDecoderCache(DynamicCache(), DynamicCache())
         self._count(started)
         self._source = source
@@ -117,9 +104,14 @@ class Seq2SeqModel:
         self, sees: Bool[np.ndarray, "rows entries"]
     ) -> Float[Tensor, "1 heads rows entries"]:
         """The attention bias: that of the distance, −inf where a row does not see an entry."""
-        device, apart = self.model.device, torch.from_numpy(distances(sees))
-        weights = self.model.decoder.block[0].layer[0].SelfAttention.relative_attention_bias
-        bias = weights(self._buckets[apart].to(device)).permute(2, 0, 1)
+        device, own = self.model.device, self.model.decoder.block[0].layer[0].SelfAttention
+        buckets = own._relative_position_bucket(
+            -torch.from_numpy(distances(sees)).to(device),
+            bidirectional=False,
+            num_buckets=own.relative_attention_num_buckets,
+            max_distance=own.relative_attention_max_distance,
+        )
+        bias = own.relative_attention_bias(buckets).permute(2, 0, 1)
         return bias.masked_fill(~torch.from_numpy(sees).to(device), -torch.inf)[None]
 
     def _count(self, started: float, *, passes: int = 0, rows: int = 0) -> None:
@@ -131,14 +123,3 @@ class Seq2SeqModel:
 def distances(sees: Bool[np.ndarray, "rows entries"]) -> Int[np.ndarray, "rows entries"]:
     """How many tokens each visible cache entry lies before its row."""
     return np.maximum(sees.sum(1, keepdims=True) - sees.cumsum(1), 0)
-
-
-def distance_buckets(model: PreTrainedModel, positions: int) -> Int[Tensor, " positions"]:
-    """T5's bucket of each distance from 0 on."""
-    layer, config = model.decoder.block[0].layer[0].SelfAttention, model.config
-    return layer._relative_position_bucket(
-        -torch.arange(positions),
-        bidirectional=False,
-        num_buckets=config.relative_attention_num_buckets,
-        max_distance=config.relative_attention_max_distance,
-    )

@@ -19,7 +19,6 @@ from specdec_lib.measure.replay.recording import format_matrix
 from specdec_lib.measure.sweep.stacks import scout
 from specdec_lib.models.cached.model import CachedModel
 from specdec_lib.models.fast.model import FastModel
-from specdec_lib.models.loading import fast_model
 from specdec_lib.workload import Ladder
 
 Drafts = Mapping[str, Draft]
@@ -45,7 +44,7 @@ def with_int8_drafts(ladder: Ladder) -> Ladder:
     found = {}
     for name, model in {"middle": ladder.middle, "draft": ladder.draft}.items():
         if isinstance(model, FastModel) and model.edition == "exact":
-            found[name] = fast_model(model, edition="int8")
+            found[name] = FastModel(model.model, model.name, edition="int8")
     return replace(ladder, **found)
 
 

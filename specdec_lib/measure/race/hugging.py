@@ -17,7 +17,7 @@ from transformers import PreTrainedModel
 from specdec_lib.core.chance import Sampler
 from specdec_lib.measure.race.contenders import Contender, Continuation
 from specdec_lib.measure.race.families import TOKEN_BY_TOKEN
-from specdec_lib.models.cut_head import CutHead
+from specdec_lib.models.students import CutHead
 
 GENERATE, ASSIST, LOOKUP = HF = ("hf_generate", "hf_assisted", "hf_prompt_lookup")
 LLAMA_CPP, PROGRAM, FILE = "llama.cpp", "llama-bench", "SPECDEC_TARGET_GGUF"

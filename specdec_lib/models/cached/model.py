@@ -3,41 +3,46 @@
 import inspect
 import time
 from collections.abc import Sequence
+from itertools import chain
 
+import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
+from torch.nn.functional import pad
 from transformers import PreTrainedModel
 
 from specdec_lib.core.context import Context
 from specdec_lib.core.locking import in_turn
 from specdec_lib.core.protocols import Usage, check_root
 from specdec_lib.core.tree import TokenTree
-from specdec_lib.models.cached.key_values import KeyValues
 from specdec_lib.models.cached.path_memory import BranchMemory
-from specdec_lib.models.cut_head import CutHead
+from specdec_lib.models.students import CutHead
 
 SCRATCH = 128  # entries allocated at first beyond the prompt
+CHUNK_ROWS = 256  # a longer prompt is read in pieces
 SLACK = 32  # entries of dead branches that stay in the cache
 FULL = {"full_attention", "global"}
 
+Heads = Float[Tensor, "1 heads rows size"]
+AllHeads = Float[Tensor, "1 heads entries size"]
+
 
 class CachedModel:
-    """A decoder-only model behind a cache of token paths, on its own device and in its own dtype; a
-    prompt of more than `chunk_rows` tokens is read in pieces. Threads that call it take turns.
+    """A decoder-only model behind a cache of token paths, on its own device and in its own dtype.
+    Threads that call it take turns.
 
     Raises ValueError unless its attention is full and causal with explicit positions.
     """
 
-    def __init__(self, model: PreTrainedModel, name: str, *, chunk_rows: int = 256) -> None:
+    def __init__(self, model: PreTrainedModel, name: str) -> None:
         check_attention(model)
-        self.model = model.eval()
-        self.name = name
+        self.model, self.name = model.eval(), name
         self.vocabulary = int(model.get_output_embeddings().weight.shape[0])
         self.max_positions = int(model.config.get_text_config().max_position_embeddings)
         self.usage = Usage()
         self._cache = KeyValues(min(self.max_positions, 1024) + SCRATCH)
-        self._memory = BranchMemory(chunk_rows, SLACK)
+        self._memory = BranchMemory(CHUNK_ROWS, SLACK)
         self._scored: tuple[int, ...] | None = None  # the tokens that a cut head scored last
 
     @property
@@ -68,10 +73,8 @@ class CachedModel:
     ) -> Float[Tensor, "keep vocab"]:
         device, dtype, memory = self.model.device, self.model.dtype, self._memory
         sees = self._cache.begin(memory.used, len(memory.committed), paths)
-        sees = torch.from_numpy(sees).to(device)
-        mask = torch.zeros(sees.shape, dtype=dtype, device=device).masked_fill_(
-            ~sees, torch.finfo(dtype).min
-        )
+        mask = torch.zeros(sees.shape, dtype=dtype, device=device)
+        mask.masked_fill_(~torch.from_numpy(sees).to(device), torch.finfo(dtype).min)
         started = time.perf_counter()
         logits = self.model(
             input_ids=torch.tensor([tokens], device=device),
@@ -87,6 +90,52 @@ class CachedModel:
         return logits
 
 
+class KeyValues:
+    """The buffers of one model, with the two methods that Hugging Face decoders call."""
+
+    def __init__(self, capacity: int) -> None:
+        self.capacity, self.used, self._end = capacity, 0, 0
+        self._buffers: tuple[list[Tensor], list[Tensor]] = [], []  # of keys and values, by layer
+
+    def begin(
+        self, used: int, committed: int, paths: Sequence[Sequence[int]]
+    ) -> Bool[np.ndarray, "rows entries"]:
+        """Begin a pass over new rows, in the entries from `used` on; returns its attention mask:
+        each row sees the first `committed` entries and those of its path.
+        """
+        self.used, self._end = used, used + len(paths)
+        while self.capacity < self._end:
+            self.capacity *= 2
+        sees = np.zeros((len(paths), self._end), dtype=bool)
+        sees[:, :committed] = True
+        for row, path in enumerate(paths):
+            sees[row, path] = True
+        return sees
+
+    def move(self, sources: Sequence[int], first: int) -> None:
+        """Move the entries `sources` to the places `first`, first + 1, …"""
+        given = torch.tensor(sources)
+        for buffer in chain(*self._buffers):
+            buffer[:, :, first : first + len(sources)] = buffer[:, :, given]
+
+    def update(
+        self, keys: Heads, values: Heads, layer_idx: int, cache_kwargs: object = None
+    ) -> tuple[AllHeads, AllHeads]:
+        """Store the new rows of one layer for a decoder, and return all of its rows so far."""
+        for buffers, rows in zip(self._buffers, (keys, values), strict=True):
+            if layer_idx == len(buffers):
+                buffers.append(rows[:, :, :0])
+            if (missing := self.capacity - buffers[layer_idx].shape[2]) > 0:
+                buffers[layer_idx] = pad(buffers[layer_idx], (0, 0, 0, missing))
+            buffers[layer_idx][:, :, self.used : self._end] = rows
+        keys, values = (buffers[layer_idx][:, :, : self._end] for buffers in self._buffers)
+        return keys, values
+
+    def get_seq_length(self, layer_idx: int = 0) -> int:
+        """Entries in use before this pass."""
+        return self.used
+
+
 def reference_runtime(model: PreTrainedModel) -> str:
     """The runtime of a model that Hugging Face's own code runs, in words."""
     return f"reference: Hugging Face in {str(model.dtype).removeprefix('torch.')} on {model.device}"
@@ -100,7 +149,7 @@ def check_attention(model: PreTrainedModel) -> None:
     layers = {*(fields.get("layer_types") or ()), *(fields.get("attention_layers") or ())} - FULL
     slides = fields.get("sliding_window") is not None and fields.get("use_sliding_window", True)
     rope = fields.get("rope_parameters") or fields.get("rope_scaling") or {}
-    scaling = rope.get("rope_type", rope.get("type"))
+    growing = rope.get("rope_type", rope.get("type")) in ("longrope", "dynamic", "su")
     bidirectional = kind in ("bert", "roberta", "electra", "xlm-roberta")
     other = ", ".join(sorted(layers)) or "a sliding window"
     reasons = {
@@ -110,8 +159,7 @@ def check_attention(model: PreTrainedModel) -> None:
         "takes positions from the mask (ALiBi)": fields.get("alibi") or kind in ("bloom", "mpt"),
         "takes no position_ids": "position_ids" not in taken,
         "takes no logits_to_keep": "logits_to_keep" not in taken,
-        "changes its positions with the length of the text": scaling
-        in ("longrope", "dynamic", "su"),
+        "changes its positions with the length of the text": growing,
         f"runs {attention} attention, not sdpa or eager": attention not in ("sdpa", "eager", None),
     }
     for reason, holds in reasons.items():

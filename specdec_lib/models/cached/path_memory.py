@@ -66,10 +66,6 @@ class BranchMemory:
     _parents: dict[int, int] = field(default_factory=dict)
     _last: tuple[int, ...] = ()
 
-    def __post_init__(self) -> None:
-        if self.chunk_rows < 1:
-            raise ValueError(f"chunk_rows must be at least 1, got {self.chunk_rows}")
-
     def clear(self) -> None:
         vars(self).update(vars(BranchMemory(self.chunk_rows, self.slack)))
 
@@ -105,11 +101,11 @@ class BranchMemory:
             return
         self.forget_branches()
         while len(tokens) - self.used > self.chunk_rows:
-            piece = tokens[self.used : self.used + self.chunk_rows]
-            new = range(self.used, self.used + len(piece))
+            new = range(self.used, self.used + self.chunk_rows)
+            piece = tokens[new.start : new.stop]
             network.run_rows(piece, new, [[*range(new.start, entry + 1)] for entry in new], 1)
             self.committed.extend(piece)  # there is no branch
-            self.used = len(self.committed)
+            self.used = new.stop
 
     def commit(self, context: Context) -> tuple[int, list[int]]:
         """Commit the known beginning of a context, and forget branches that do not continue it;
@@ -131,9 +127,14 @@ class BranchMemory:
             self.forget_branches()
             return 0, []
         self.committed.extend(tokens[shared : shared + len(found)])
-        branches = self._branches(found[-1] if found else shared - 1, set(found))
+        others = sorted(self._parents.keys() - set(found))
+        known, branches = {found[-1] if found else shared - 1}, []
+        for entry in others:
+            if self._parents[entry] in known:  # it continues the context
+                known.add(entry)
+                branches.append(entry)
         if self.used - len(self.committed) - len(branches) <= self.slack:
-            branches = sorted(self._parents.keys() - set(found))
+            branches = others
         return self._renumber(shared, found, branches)
 
     def plan(self, context: Context, tree: TokenTree) -> PassPlan:
@@ -203,15 +204,6 @@ class BranchMemory:
             self._parents[entry] = entry - 1
         del self.committed[length:]
 
-    def _branches(self, end: int, found: set[int]) -> list[int]:
-        """The entries of the branches that continue the entry `end`, those of `found` left out."""
-        known, branches = {end}, []
-        for entry in sorted(self._parents):
-            if self._parents[entry] in known and entry not in found:
-                known.add(entry)
-                branches.append(entry)
-        return branches
-
     def _renumber(
         self, shared: int, found: list[int], branches: list[int]
     ) -> tuple[int, list[int]]:
@@ -221,8 +213,8 @@ class BranchMemory:
             self.ready = {entry: row for entry, row in self.ready.items() if entry > end - KEPT}
         entries = [*found, *branches]
         place = {entry: shared + number for number, entry in enumerate(entries)}
-        above = {entry: self._parents[entry] for entry in branches}
-        self._parents = {place[entry]: place.get(parent, parent) for entry, parent in above.items()}
+        above = ((entry, self._parents[entry]) for entry in branches)
+        self._parents = {place[entry]: place.get(parent, parent) for entry, parent in above}
         self._children = {
             (place.get(parent, parent), token): place[entry]
             for (parent, token), entry in self._children.items()

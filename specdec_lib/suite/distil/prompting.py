@@ -19,7 +19,7 @@ from tqdm import tqdm
 
 from specdec_lib.core.commandline import Parser
 from specdec_lib.core.files import DATA, write_whole
-from specdec_lib.models.tokenizers import load_tokenizer
+from specdec_lib.models.hub import load_tokenizer
 from specdec_lib.suite.distil.text import add_text, read_text
 from specdec_lib.suite.distil.writing import Writer, plain
 from specdec_lib.suite.setup import load_target, prepare_target
