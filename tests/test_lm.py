@@ -36,7 +36,7 @@ def network(kind: str, positions: int = POSITIONS) -> torch.nn.Module:
 @pytest.mark.parametrize("kind", MAKERS)
 def test_the_cache_is_pure(kind):
     cached = CachedModel(network(kind), "target")
-    cached._memory.chunk_rows, cached._cache.capacity = 5, 4  # the buffers grow on the way
+    cached._memory.chunk_rows = 5
     assert largest_error(cached, 30, words=VOCABULARY) < 1e-12
 
 
@@ -66,24 +66,24 @@ def sees_no_parent(cached, begin):
 
 
 def row_as_position(cached, _):
-    run = cached.run_rows
+    run = cached._memory.run
 
     def by_row(tokens, positions, paths, keep):
         return run(tokens, [path[-1] % POSITIONS for path in paths], paths, keep)
 
-    cached.run_rows = by_row
+    cached._memory.run = by_row
 
 
 def keeps_a_wrong_row(cached, _):
-    move = cached._cache.move
+    move = cached._memory.move
 
     def swapped(sources, first):
         move(sources, first)
-        for keys in cached._cache._buffers[0]:
+        for layer in cached._cache.layers:
             kept = slice(first + len(sources))
-            keys[:, :, kept] = keys[:, :, kept].roll(1, 2)
+            layer.keys[:, :, kept] = layer.keys[:, :, kept].roll(1, 2)
 
-    cached._cache.move = swapped
+    cached._memory.move = swapped
 
 
 @pytest.mark.parametrize("bug", [sees_siblings, sees_no_parent, row_as_position, keeps_a_wrong_row])
@@ -126,7 +126,7 @@ def test_dead_branches_and_logits_of_tokens_long_passed_do_not_pile_up():
 @pytest.mark.parametrize("where", ["begin", "update", "move", "commit", "plan", "add", "keep"])
 def test_a_pass_that_was_interrupted_leaves_no_trace(where):
     cached = CachedModel(network("gpt2"), "target")
-    break_once(cached, (cached._cache, cached._memory), where, 2, VOCABULARY)
+    break_once(cached, (cached._memory, cached._cache), where, 2, VOCABULARY)
 
 
 NEO = {"hidden_size": 32, "num_layers": 2, "num_heads": 4, "window_size": 4}

@@ -68,7 +68,7 @@ def test_the_encoder_runs_again_for_another_source_and_after_forgetting_only():
 @pytest.mark.parametrize("where", ["begin", "update", "move", "commit", "plan", "add", "forward"])
 def test_a_pass_that_was_interrupted_leaves_no_trace(where):
     cached = Seq2SeqModel(network("gated tied"), "target")
-    parts = (cached.model.encoder, cached._cache, cached._memory)
+    parts = (cached.model.encoder, cached._memory, cached._cache)
     break_once(cached, parts, where, 1, VOCABULARY, sources(2))
 
 

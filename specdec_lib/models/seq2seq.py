@@ -19,7 +19,6 @@ from specdec_lib.core.tree import TokenTree
 from specdec_lib.models.cached.model import CHUNK_ROWS, SLACK, KeyValues, reference_runtime
 from specdec_lib.models.cached.path_memory import BranchMemory
 
-CAPACITY = 256  # cache entries allocated at first
 KINDS = ("t5", "mt5")
 
 
@@ -40,7 +39,8 @@ class Seq2SeqModel:
         self.model, self.name, self.max_positions = model.eval(), name, max_positions
         self.vocabulary, self.usage = len(model.get_output_embeddings().weight), Usage()
         self._source: tuple[int, ...] | None = None
-        self._cache, self._memory = KeyValues(CAPACITY), BranchMemory(CHUNK_ROWS, SLACK)
+        self._cache = KeyValues()
+        self._memory = BranchMemory(self.run_rows, self._cache.move, CHUNK_ROWS, SLACK)
         scaled = getattr(model.config, "scale_decoder_outputs", False)
         self._scale = model.config.d_model**-0.5 if scaled else 1.0
 
@@ -57,7 +57,7 @@ class Seq2SeqModel:
     def score(self, context: Context, tree: TokenTree) -> Float[Tensor, "nodes vocab"]:
         check_root(context, tree, self.vocabulary, self.max_positions)
         self.read_source(context)
-        return self._memory.score(context, tree, self).clone()
+        return self._memory.score(context, tree).clone()
 
     @in_turn
     @torch.no_grad()
@@ -76,9 +76,6 @@ class Seq2SeqModel:
         self._crossed = EncoderDecoderCache(DynamicCache(), DynamicCache())
         self._count(started)
         self._source = source
-
-    def move_entries(self, sources: Sequence[int], first: int) -> None:
-        self._cache.move(sources, first)
 
     @torch.no_grad()
     def run_rows(

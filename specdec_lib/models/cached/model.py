@@ -3,14 +3,12 @@
 import inspect
 import time
 from collections.abc import Sequence
-from itertools import chain
 
 import numpy as np
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
-from torch.nn.functional import pad
-from transformers import PreTrainedModel
+from transformers import DynamicCache, PreTrainedModel
 
 from specdec_lib.core.context import Context
 from specdec_lib.core.locking import in_turn
@@ -19,13 +17,9 @@ from specdec_lib.core.tree import TokenTree
 from specdec_lib.models.cached.path_memory import BranchMemory
 from specdec_lib.models.students import CutHead
 
-SCRATCH = 128  # entries allocated at first beyond the prompt
 CHUNK_ROWS = 256  # a longer prompt is read in pieces
 SLACK = 32  # entries of dead branches that stay in the cache
 FULL = {"full_attention", "global"}
-
-Heads = Float[Tensor, "1 heads rows size"]
-AllHeads = Float[Tensor, "1 heads entries size"]
 
 
 class CachedModel:
@@ -41,8 +35,8 @@ class CachedModel:
         self.vocabulary = int(model.get_output_embeddings().weight.shape[0])
         self.max_positions = int(model.config.get_text_config().max_position_embeddings)
         self.usage = Usage()
-        self._cache = KeyValues(min(self.max_positions, 1024) + SCRATCH)
-        self._memory = BranchMemory(CHUNK_ROWS, SLACK)
+        self._cache = KeyValues()
+        self._memory = BranchMemory(self.run_rows, self._cache.move, CHUNK_ROWS, SLACK)
         self._scored: tuple[int, ...] | None = None  # the tokens that a cut head scored last
 
     @property
@@ -62,10 +56,7 @@ class CachedModel:
             if head.others is not self._scored:  # what is kept was computed with other rows
                 self._memory.ready.clear()
             self._scored = head.others
-        return self._memory.score(context, tree, self).clone()
-
-    def move_entries(self, sources: Sequence[int], first: int) -> None:
-        self._cache.move(sources, first)
+        return self._memory.score(context, tree).clone()
 
     @torch.no_grad()
     def run_rows(
@@ -90,50 +81,29 @@ class CachedModel:
         return logits
 
 
-class KeyValues:
-    """The buffers of one model, with the two methods that Hugging Face decoders call."""
-
-    def __init__(self, capacity: int) -> None:
-        self.capacity, self.used, self._end = capacity, 0, 0
-        self._buffers: tuple[list[Tensor], list[Tensor]] = [], []  # of keys and values, by layer
+class KeyValues(DynamicCache):
+    """The keys and values of cache entries, as Hugging Face decoders append them."""
 
     def begin(
         self, used: int, committed: int, paths: Sequence[Sequence[int]]
     ) -> Bool[np.ndarray, "rows entries"]:
-        """Begin a pass over new rows, in the entries from `used` on; returns its attention mask:
-        each row sees the first `committed` entries and those of its path.
+        """Cut what lies beyond the entries in use, which new rows follow; returns the attention
+        mask of these rows: each sees the first `committed` entries and those of its path.
         """
-        self.used, self._end = used, used + len(paths)
-        while self.capacity < self._end:
-            self.capacity *= 2
-        sees = np.zeros((len(paths), self._end), dtype=bool)
+        for layer in self.layers:
+            layer.keys, layer.values = layer.keys[:, :, :used], layer.values[:, :, :used]
+        sees = np.zeros((len(paths), used + len(paths)), dtype=bool)
         sees[:, :committed] = True
         for row, path in enumerate(paths):
             sees[row, path] = True
         return sees
 
-    def move(self, sources: Sequence[int], first: int) -> None:
+    def move(self, sources: list[int], first: int) -> None:
         """Move the entries `sources` to the places `first`, first + 1, …"""
         given = torch.tensor(sources)
-        for buffer in chain(*self._buffers):
-            buffer[:, :, first : first + len(sources)] = buffer[:, :, given]
-
-    def update(
-        self, keys: Heads, values: Heads, layer_idx: int, cache_kwargs: object = None
-    ) -> tuple[AllHeads, AllHeads]:
-        """Store the new rows of one layer for a decoder, and return all of its rows so far."""
-        for buffers, rows in zip(self._buffers, (keys, values), strict=True):
-            if layer_idx == len(buffers):
-                buffers.append(rows[:, :, :0])
-            if (missing := self.capacity - buffers[layer_idx].shape[2]) > 0:
-                buffers[layer_idx] = pad(buffers[layer_idx], (0, 0, 0, missing))
-            buffers[layer_idx][:, :, self.used : self._end] = rows
-        keys, values = (buffers[layer_idx][:, :, : self._end] for buffers in self._buffers)
-        return keys, values
-
-    def get_seq_length(self, layer_idx: int = 0) -> int:
-        """Entries in use before this pass."""
-        return self.used
+        for layer in self.layers:
+            for rows in (layer.keys, layer.values):
+                rows[:, :, first : first + len(sources)] = rows[:, :, given]
 
 
 def reference_runtime(model: PreTrainedModel) -> str:

@@ -2,11 +2,11 @@
 and speculative branches. A context that continues the last one costs a look at its new tokens.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import takewhile
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Float
@@ -17,23 +17,6 @@ from specdec_lib.core.tree import TokenTree
 
 FAR = 128  # entries of branches that are not moved for a context that takes none of them
 KEPT = 16  # logits of the committed context's end, so that a caller may go back a little
-
-
-@runtime_checkable
-class Network(Protocol):
-    """What computes passes, and holds keys and values by entry."""
-
-    def run_rows(
-        self, tokens: Sequence[int], positions: Sequence[int], paths: list[list[int]], keep: int
-    ) -> Float[Tensor, "keep scored"]:
-        """The logits of the last `keep` of new rows, which one pass writes to the next entries;
-        `paths` are the entries of each one's path beyond the committed context, its own last.
-        """
-        ...
-
-    def move_entries(self, sources: Sequence[int], first: int) -> None:
-        """Move the entries `sources` to the places `first`, first + 1, …"""
-        ...
 
 
 class PassPlan(NamedTuple):
@@ -50,6 +33,10 @@ class PassPlan(NamedTuple):
 class BranchMemory:
     """The path of every cache entry; empty at first.
 
+    run          computes a pass over new rows, whose keys and values become the next entries: from
+                 tokens, positions, the entries of each one's path beyond the committed context, its
+                 own last, and a number, the logits after so many of the last rows
+    move         moves the keys and values of entries, given a list, to the places from one on
     chunk_rows   a longer context is read in pieces of this many tokens
     slack        entries of branches that the context does not continue, which are kept at most
     committed    the tokens of the entries 0, 1, …: one path
@@ -57,6 +44,8 @@ class BranchMemory:
     ready        where the logits after an entry are kept: a block of rows, and a row of it
     """
 
+    run: Callable[[Sequence[int], Sequence[int], list[list[int]], int], Tensor]
+    move: Callable[[list[int], int], None]
     chunk_rows: int
     slack: int = 0
     committed: list[int] = field(default_factory=list)
@@ -67,17 +56,15 @@ class BranchMemory:
     _last: tuple[int, ...] = ()
 
     def clear(self) -> None:
-        vars(self).update(vars(BranchMemory(self.chunk_rows, self.slack)))
+        vars(self).update(vars(BranchMemory(self.run, self.move, self.chunk_rows, self.slack)))
 
-    def score(
-        self, context: Context, tree: TokenTree, network: Network
-    ) -> Float[Tensor, "nodes scored"]:
+    def score(self, context: Context, tree: TokenTree) -> Float[Tensor, "nodes scored"]:
         """The logits after each node, of unknown rows by one pass; not to be changed."""
         with self.whole_or_nothing():
-            self.read(context, network)
+            self.read(context)
             tokens, positions, parents, keep, nodes = self.plan(context, tree)
             if tokens:
-                block = network.run_rows(tokens, positions, self.paths(parents), keep)
+                block = self.run(tokens, positions, self.paths(parents), keep)
                 self.add(parents, tokens)
                 if nodes == [*self.keep(block)]:
                     return block
@@ -92,18 +79,18 @@ class BranchMemory:
             self.clear()
             raise
 
-    def read(self, context: Context, network: Network) -> None:
+    def read(self, context: Context) -> None:
         """Commit the known beginning of a context, and read a long rest in chunks."""
         tokens, (first, sources) = context.tokens, self.commit(context)
         if sources:
-            network.move_entries(sources, first)
+            self.move(sources, first)
         if len(tokens) - len(self.committed) <= self.chunk_rows:
             return
         self.forget_branches()
         while len(tokens) - self.used > self.chunk_rows:
             new = range(self.used, self.used + self.chunk_rows)
             piece = tokens[new.start : new.stop]
-            network.run_rows(piece, new, [[*range(new.start, entry + 1)] for entry in new], 1)
+            self.run(piece, new, [[*range(new.start, entry + 1)] for entry in new], 1)
             self.committed.extend(piece)  # there is no branch
             self.used = new.stop
 

@@ -100,16 +100,13 @@ def append_children(tokens, factors, node, level, floor, worst, nodes, scores, c
 def keep_best(count, budget, nodes, scores):
     """Keep the root and the `budget` best guesses, of equals the earlier; return the count."""
     order = np.argsort(-scores[1:count], kind="mergesort")[:budget] + 1
-    place = np.full(count, -1)
-    place[0] = 0
-    for number, node in enumerate(np.sort(order)):
-        place[node] = number + 1
-    for node in range(count):
-        if place[node] >= 0:
-            end = place[node]
-            nodes[:, end], scores[end] = nodes[:, node], scores[node]
-            nodes[PARENT, end] = place[nodes[PARENT, node]] if node else -1
-    return min(budget, count - 1) + 1
+    place, end = np.zeros(count, np.int64), 0
+    for node in np.sort(order):  # each after its parent, which has no lower score
+        end += 1
+        place[node], scores[end] = end, scores[node]
+        nodes[:, end] = nodes[:, node]
+        nodes[PARENT, end] = place[nodes[PARENT, end]]
+    return end + 1
 
 
 @compiled()

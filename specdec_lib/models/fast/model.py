@@ -36,7 +36,7 @@ class FastModel:
     the very bits that it has on its own, whatever was read before and on however many threads, as
     many as PyTorch's for a large model. Threads that call it take turns.
 
-    model      in float32 or bfloat16 on the CPU; the arithmetic is in float32
+    model      in float32 on the CPU
     edition    "exact": only the order of sums differs from the reference; "int8": another model
 
     Raises ValueError for a model that the compiled pass cannot run.
@@ -58,7 +58,8 @@ class FastModel:
         self._cut = head if isinstance(head, CutHead) else None
         self._others = self._cut and self._cut.others  # whose rows the weights hold too
         self._ids = np.arange(self.vocabulary) if self._cut is None else self._cut.places.numpy()
-        self.usage, self._memory = Usage(), BranchMemory(CHUNK_ROWS)
+        self.usage = Usage()
+        self._memory = BranchMemory(self.run_rows, self._move, CHUNK_ROWS)
         self._buffers = self.weights.buffers(min(self.max_positions, 1024) + SCRATCH)
 
     @property
@@ -73,7 +74,7 @@ class FastModel:
     @in_turn
     def score(self, context: Context, tree: TokenTree) -> Float[Tensor, "nodes vocab"]:
         self._prepare(context, tree)
-        scored = self._memory.score(context, tree, self)
+        scored = self._memory.score(context, tree)
         if self._cut is None:
             return scored.clone()
         whole = np.full((len(scored), self.vocabulary), -np.inf, np.float32)
@@ -89,7 +90,7 @@ class FastModel:
         if sampling is None:
             return None
         self._prepare(context, tree)
-        scored = self._memory.score(context, tree, self).numpy()
+        scored = self._memory.score(context, tree).numpy()
         keys = choices.noise_keys(chance, len(context), max(tree.depths) + 1)[[*tree.depths]]
         width, ids = min(width, len(self._ids)), self._ids
 
@@ -123,7 +124,7 @@ class FastModel:
             return None
         self._prepare(context, root := TokenTree.rooted(context))
         with self._memory.whole_or_nothing():
-            self._memory.read(context, self)
+            self._memory.read(context)
             plan = self._memory.plan(context, root)
             if not plan.tokens:
                 return None
@@ -169,7 +170,7 @@ class FastModel:
                 self.weights = self.weights.with_prompt_of(head, self.edition)
                 self._others, self._ids = head.others, head.places.numpy()
 
-    def move_entries(self, sources: Sequence[int], first: int) -> None:
+    def _move(self, sources: list[int], first: int) -> None:
         keys, values = self._buffers
         entries, places = np.array(sources), np.arange(first, first + len(sources))
         panels, columns = entries // COLUMNS, entries % COLUMNS

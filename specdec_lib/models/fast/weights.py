@@ -100,9 +100,9 @@ def read_weights(model: PreTrainedModel, edition: str) -> Weights:
     if kind not in LINEARS:
         known = f"the fast runtime knows {' and '.join(LINEARS)} models"
         raise ValueError(f"{known}, got {kind!r}; the reference runtime runs any decoder")
-    if model.dtype not in (torch.float32, torch.bfloat16) or model.device.type != "cpu":
+    if model.dtype != torch.float32 or model.device.type != "cpu":
         got = f"a model in {model.dtype} on {model.device}"
-        raise ValueError(f"the fast runtime computes in float32 on a CPU, got {got}")
+        raise ValueError(f"the fast runtime computes in float32 on the CPU, got {got}")
     check_attention(model)
     shape, tables = (_gpt2_tables if kind == "gpt2" else _llama_tables)(model)
     body, head = model.base_model, model.get_output_embeddings()

@@ -132,10 +132,8 @@ class Katz:
     def bigrams(self) -> Int[np.ndarray, " vocab"]:
         """The most likely seen continuation of each token, the lowest of a tie; −1 for none."""
         begin, stop = (ends[: self.vocabulary] for ends in (self.trie.begin, self.trie.stop))
-        likeliest = np.full(self.vocabulary, -1, np.int64)
-        continued = begin < stop
-        likeliest[continued] = self.trie.best_tokens[begin[continued]]
-        return likeliest
+        first = self.trie.best_tokens.take(begin, mode="clip")
+        return np.where(begin < stop, first, np.int64(-1))
 
     def pruned(self, max_bytes: int) -> "Katz":
         """This table without its rarest n-grams, so that `save` writes at most `max_bytes`: with

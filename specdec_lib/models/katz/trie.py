@@ -136,8 +136,6 @@ def count_allowed(scaled, top_k, top_p):
 def rank_continuations(trie, window, k, warp, key):
     """The k best of the max(k, 16) likeliest next tokens under a key's noise, and their gaps."""
     tokens, found = find_likeliest(trie, window, max(k, CONSIDERED))
-    if not len(tokens):
-        return tokens, found
     heat = warp.temperature if warp.temperature else 1.0
     scaled = (np.log(found) - np.log(found[0])) * (warp.counted_at / heat)
     if warp.temperature:
