@@ -140,15 +140,15 @@ def test_tokenizers_that_differ_are_told_apart(copy):
     ):
         with pytest.raises(ValueError, match=complaint):
             check_tokenizers(one, other, "middle")
-        check_tokenizers(one, one)
+        check_tokenizers(one, one, "draft")
     assert len(gaps) == 4096 and max(gaps.get_vocab().values()) == 5001
     # a name that only one of them has contradicts nothing
-    check_tokenizers(tokenizer(), tokenizer(bos_token=first, unk_token=first))
+    check_tokenizers(tokenizer(), tokenizer(bos_token=first, unk_token=first), "draft")
 
 
 def test_a_folders_tokenizer_is_read_as_it_stands_whatever_the_kind_of_the_model(copy):
     Qwen2Config().save_pretrained(copy)  # of which the family splits text in another way
-    check_tokenizers(tokenizer(), load_tokenizer(copy))
+    check_tokenizers(tokenizer(), load_tokenizer(copy), "draft")
 
 
 def test_a_tokenizer_that_lies_elsewhere_counts_for_models_that_have_none(copy, tmp_path):

@@ -17,8 +17,8 @@ from specdec_lib.core.tree import TokenTree
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.max_gram import MaxGram
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
-from specdec_lib.models import seq2seq
-from specdec_lib.models.seq2seq import Seq2SeqModel
+from specdec_lib.models.cached import model as cached_models
+from specdec_lib.models.cached.model import Seq2SeqModel
 
 
 @pytest.mark.parametrize("kind", [*KINDS, "mt5"])
@@ -34,7 +34,7 @@ def by_entry(sees: np.ndarray) -> np.ndarray:
     return np.maximum(np.arange(entries - rows, entries)[:, None] - np.arange(entries), 0)
 
 
-distances = seq2seq.distances
+distances = cached_models.distances
 BUGS = {"a distance in cache positions": by_entry, "no distance": np.zeros_like}
 BUGS |= {"one too far": lambda sees: distances(sees) + 1}
 
@@ -45,24 +45,12 @@ def test_a_model_with_a_bug_is_caught(bug, monkeypatch):
     begin, read = cached._cache.begin, cached.read_source
     if bug in BUGS:
         wrong = BUGS[bug]
-        monkeypatch.setattr(seq2seq, "distances", lambda sees: wrong(sees).astype(np.int64))
+        monkeypatch.setattr(cached_models, "distances", lambda sees: wrong(sees).astype(np.int64))
     elif bug == "mask":
         cached._cache.begin = lambda *given: begin(*given) | True
     else:
         cached.read_source = lambda context: read(started((2, 3)))
     assert largest_error(cached, 8, words=VOCABULARY, sources=sources(2)) > 1e-4
-
-
-def test_the_encoder_runs_again_for_another_source_and_after_forgetting_only():
-    model, passes = Seq2SeqModel(network("relu tied"), "target"), []
-    model.model.encoder.register_forward_hook(lambda *_: passes.append(1))
-    one, other = (started(source) for source in sources(2))
-    for context, wanted in ((one, 1), (one.extended([3]), 1), (other, 2), (one, 3), (one, 3)):
-        model.score(context, TokenTree.rooted(context))
-        assert len(passes) == wanted
-    model.forget()
-    model.read_source(one)
-    assert len(passes) == 4
 
 
 @pytest.mark.parametrize("where", ["begin", "update", "move", "commit", "plan", "add", "forward"])
@@ -143,7 +131,7 @@ def test_greedy_output_is_that_of_generate(kind, draft, unchecked):
         assert drafted.tokens == written(target, NoDraft(), *given).tokens
 
 
-def test_the_encoder_runs_once_per_prompt_and_before_the_first_round():
+def test_the_encoder_runs_once_per_prompt_before_the_first_round_and_after_forgetting():
     target, draft, _ = models()
     runs = []
     for model in (target, draft):
@@ -154,3 +142,7 @@ def test_the_encoder_runs_once_per_prompt_and_before_the_first_round():
         for used in made.prefill.values():
             assert used.seconds > 0 and (used.passes, used.rows) == (0, 0)
         assert made.rounds[0].usage["target"].passes == 1
+    target.read_source(started(sources(3)[-1]))
+    target.forget()
+    target.read_source(started(sources(3)[-1]))
+    assert runs.count("target") == 4

@@ -10,7 +10,8 @@ from textwrap import shorten
 
 from huggingface_hub import snapshot_download
 from huggingface_hub.utils import disable_progress_bars
-from transformers import AutoTokenizer, GenerationConfig, PreTrainedTokenizerFast
+from transformers import AutoTokenizer, GenerationConfig
+from transformers import PreTrainedTokenizerFast as Tokenizer
 from transformers.models.auto.tokenization_auto import get_tokenizer_config
 
 Source = str | Path
@@ -18,7 +19,7 @@ Source = str | Path
 
 FILES = ("*.json", "*.jinja", "*.model", "*.safetensors", "*.txt")
 OTHERS = ("*/*", "consolidated*")  # the same model in other formats
-PLAIN = ("TokenizersBackend", "PreTrainedTokenizerFast")  # names of the class that adds no rules
+LOCAL = {"trust_remote_code": False, "local_files_only": True}  # its code is never run
 PROBES = (
     "def f(x):\n    return  x ** 2  # ∑ ok\n",
     "The answer is 1,234.5 – isn't it?",
@@ -46,28 +47,26 @@ def model_folder(source: Source) -> Path:
         raise ValueError(f"a model is {wanted}; {source} cannot be had ({why})") from error
 
 
-def load_tokenizer(source: Source) -> PreTrainedTokenizerFast:
+def load_tokenizer(source: Source) -> Tokenizer:
     """The tokenizer of a model.  Raises ValueError if it needs other packages or own code."""
     folder, problem = model_folder(source), f"{source!s} has no tokenizer that can be read"
     remedy = "save a tokenizer.json (`tokenizer.save_pretrained`), or name a folder as `tokenizer`"
     try:
         # for some families AutoTokenizer takes their own class, whatever the folder says, and
-        # splits text otherwise
-        plain = get_tokenizer_config(folder).get("tokenizer_class") in PLAIN
-        kind = PreTrainedTokenizerFast if plain else AutoTokenizer
-        found = kind.from_pretrained(folder, trust_remote_code=False)
+        # splits text otherwise; the class of these names adds no rules
+        named = get_tokenizer_config(folder).get("tokenizer_class")
+        plain = named in ("TokenizersBackend", "PreTrainedTokenizerFast")
+        found = (Tokenizer if plain else AutoTokenizer).from_pretrained(folder, **LOCAL)
     except Exception as error:  # of whichever parser the files need
         why = str(error).partition("\n")[0]
         raise ValueError(f"{problem}; {remedy} ({why})") from error
     # from a configuration alone, an empty tokenizer is made
-    if not isinstance(found, PreTrainedTokenizerFast) or len(found) < 2:
+    if not isinstance(found, Tokenizer) or len(found) < 2:
         raise ValueError(f"{problem}, or none of the fast kind; {remedy}")
     return found
 
 
-def shared_tokenizer(
-    sources: Mapping[str, Source], given: Source | None = None
-) -> PreTrainedTokenizerFast:
+def shared_tokenizer(sources: Mapping[str, Source], given: Source | None = None) -> Tokenizer:
     """The tokenizer that all models share, else ValueError; `given` for models without one."""
     shared = load_tokenizer(sources["target"] if given is None else given)
     for name, source in sources.items():
@@ -77,18 +76,14 @@ def shared_tokenizer(
     return shared
 
 
-def stop_tokens(
-    config: GenerationConfig | None, tokenizer: PreTrainedTokenizerFast
-) -> tuple[int, ...]:
+def stop_tokens(config: GenerationConfig | None, tokenizer: Tokenizer) -> tuple[int, ...]:
     """The stop tokens of a model's generation configuration, else the tokenizer's end of text."""
     stops = None if config is None else config.eos_token_id
     stops = tokenizer.eos_token_id if stops is None else stops
     return tuple(stops) if isinstance(stops, list) else () if stops is None else (stops,)
 
 
-def check_tokenizers(
-    target: PreTrainedTokenizerFast, other: PreTrainedTokenizerFast, name: str = "draft"
-) -> None:
+def check_tokenizers(target: Tokenizer, other: Tokenizer, name: str) -> None:
     """Raises ValueError, naming the first difference, unless both encode alike by equal tokens."""
     problem = f"the {name} must share the target's tokenizer:"
     own, theirs = target.get_vocab(), other.get_vocab()  # numbers may have holes

@@ -23,18 +23,15 @@ from transformers.utils import SAFE_WEIGHTS_INDEX_NAME, logging
 
 from specdec_lib.core.kinds import checked
 from specdec_lib.core.protocols import LanguageModel
-from specdec_lib.models.cached.model import CachedModel
+from specdec_lib.models.cached.model import CachedModel, Seq2SeqModel
 from specdec_lib.models.fast.model import FastModel
-from specdec_lib.models.hub import Source, model_folder
-from specdec_lib.models.seq2seq import Seq2SeqModel
+from specdec_lib.models.hub import LOCAL, Source, model_folder
 
 AutoModel = type[AutoModelForCausalLM] | type[AutoModelForSeq2SeqLM]
-LOCAL = {"trust_remote_code": False, "local_files_only": True}  # its code is never run
 DTYPES = {"float32": torch.float32, "float64": torch.float64, "bfloat16": torch.bfloat16}
 RUNTIMES = ("reference", "fast", "int8", "auto")
 READERS = {AutoModelForCausalLM: "load_seq2seq", AutoModelForSeq2SeqLM: "load_model"}  # of others
 SHARD = re.compile(r"[^/\\]+\.safetensors")
-NAMED = 3  # tensors in an error
 
 
 @checked
@@ -181,5 +178,5 @@ def _check_tensors(found: Mapping[str, Any]) -> None:
         raise ValueError(f"its tensor {name!r} has {shapes} in its configuration")
     for what in ("missing", "unexpected"):
         if names := sorted(found[f"{what}_keys"]):
-            some = f"{len(names)} {what}: {', '.join(map(repr, names[:NAMED]))}"
+            some = f"{len(names)} {what}: {', '.join(map(repr, names[:3]))}"
             raise ValueError(f"its tensors are not those of its configuration, {some}")

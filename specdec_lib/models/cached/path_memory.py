@@ -81,9 +81,8 @@ class BranchMemory:
 
     def read(self, context: Context) -> None:
         """Commit the known beginning of a context, and read a long rest in chunks."""
-        tokens, (first, sources) = context.tokens, self.commit(context)
-        if sources:
-            self.move(sources, first)
+        self.commit(context)
+        tokens = context.tokens
         if len(tokens) - len(self.committed) <= self.chunk_rows:
             return
         self.forget_branches()
@@ -94,16 +93,14 @@ class BranchMemory:
             self.committed.extend(piece)  # there is no branch
             self.used = new.stop
 
-    def commit(self, context: Context) -> tuple[int, list[int]]:
-        """Commit the known beginning of a context, and forget branches that do not continue it;
-        returns where the first entry to be moved goes, and these entries, rising without slack.
-        """
+    def commit(self, context: Context) -> None:
+        """Commit the known beginning of a context; forget branches that do not continue it."""
         tokens, shared = context.tokens, self._shared(context)
         self._last = tokens
         if shared < len(self.committed):
             self._uncommit(shared)
         if not self._parents or (shared == len(tokens)):
-            return 0, []
+            return
         found, entry = [], shared - 1
         for token in tokens[shared:]:
             entry = self._children.get((entry, token), -1)
@@ -111,8 +108,7 @@ class BranchMemory:
                 break
             found.append(entry)
         if not found and self.used - shared > FAR and not self.slack:
-            self.forget_branches()
-            return 0, []
+            return self.forget_branches()
         self.committed.extend(tokens[shared : shared + len(found)])
         others = sorted(self._parents.keys() - set(found))
         known, branches = {found[-1] if found else shared - 1}, []
@@ -122,7 +118,7 @@ class BranchMemory:
                 branches.append(entry)
         if self.used - len(self.committed) - len(branches) <= self.slack:
             branches = others
-        return self._renumber(shared, found, branches)
+        self._renumber(shared, found, branches)
 
     def plan(self, context: Context, tree: TokenTree) -> PassPlan:
         """The unknown rows of a context that was just committed and of a tree rooted at its end."""
@@ -191,9 +187,7 @@ class BranchMemory:
             self._parents[entry] = entry - 1
         del self.committed[length:]
 
-    def _renumber(
-        self, shared: int, found: list[int], branches: list[int]
-    ) -> tuple[int, list[int]]:
+    def _renumber(self, shared: int, found: list[int], branches: list[int]) -> None:
         """Give these entries, and no others beyond the first `shared`, the next numbers."""
         end = shared + len(found) - 1
         if len(self.ready) > 4 * KEPT:
@@ -214,4 +208,5 @@ class BranchMemory:
             if entry < shared or entry in place
         }
         still = sum(1 for _ in takewhile(lambda entry: place[entry] == entry, entries))
-        return shared + still, entries[still:]
+        if entries[still:]:
+            self.move(entries[still:], shared + still)

@@ -51,7 +51,9 @@ class FastModel:
         threads = torch.get_num_threads() if model.num_parameters() > SMALL else 1
         self.threads = min(threads, numba.config.NUMBA_NUM_THREADS)
         self._run_pass, self._grow = kernels.one_thread, compiled_trees.grow_on_one_thread
+        self.runtime = f"fast: {EDITIONS[edition]}, {self.threads} thread"
         if self.threads > 1:
+            self.runtime += "s"
             _start_threads()
             self._run_pass = kernels.many_threads
             self._grow = compiled_trees.grow_on_many_threads
@@ -61,11 +63,6 @@ class FastModel:
         self.usage = Usage()
         self._memory = BranchMemory(self.run_rows, self._move, CHUNK_ROWS)
         self._buffers = self.weights.buffers(min(self.max_positions, 1024) + SCRATCH)
-
-    @property
-    def runtime(self) -> str:
-        threads = f"{self.threads} thread{'s' if self.threads > 1 else ''}"
-        return f"fast: {EDITIONS[self.edition]}, {threads}"
 
     @in_turn
     def forget(self) -> None:
