@@ -6,7 +6,6 @@ fill in, leave out, and open any file that an index names.
 import json
 import re
 from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
 from textwrap import shorten
 from typing import Any
@@ -140,20 +139,18 @@ def _read_network(kind: AutoModel, folder: Path, dtype: torch.dtype) -> PreTrain
         raise ValueError(f"it is {found} ({config.model_type}), which `{READERS[kind]}` reads")
     _check_index(folder, config)
     safe = {"config": config, "dtype": dtype, "use_safetensors": True, **LOCAL}
-    read, before = partial(kind.from_pretrained, str(folder), **safe), logging.get_verbosity()
+    told = {"ignore_mismatched_sizes": True, "output_loading_info": True}
+    before = logging.get_verbosity()
     logging.disable_progress_bar()
-    logging.set_verbosity_error()  # of what would be reported, the error below tells
+    logging.set_verbosity_error()  # of what would be reported, the errors below tell
     try:
-        expected, found = read(
-            device_map="meta", ignore_mismatched_sizes=True, output_loading_info=True
-        )  # shapes without weights, which take no memory
+        network, found = kind.from_pretrained(folder, **safe, **told)
     finally:
         logging.set_verbosity(before)
     _check_tensors(found)
-    network = read()
-    untied = expected.all_tied_weights_keys.keys() - network.all_tied_weights_keys.keys()
-    if untied:
-        tied = f"its configuration ties {min(untied)!r} to another tensor"
+    ends = network.get_input_embeddings().weight, network.get_output_embeddings().weight
+    if config.get_text_config().tie_word_embeddings and ends[0] is not ends[1]:
+        tied = "its configuration ties its head to its embedding"
         raise ValueError(f"{tied}, and its files hold two: tie_word_embeddings is wrong")
     for name, tensor in network.named_parameters():
         if not torch.isfinite(tensor.sum(dtype=torch.float64)):  # a sum is the quickest look
