@@ -9,17 +9,9 @@ from pathlib import Path
 
 import pytest
 import torch
+import transformers as hub
 from fakes import refusals
 from tiny import tiny_ladder
-from transformers import (
-    GPT2Config,
-    GPT2LMHeadModel,
-    LlamaConfig,
-    LlamaForCausalLM,
-    OPTConfig,
-    OPTForCausalLM,
-    PreTrainedModel,
-)
 
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.context import Context
@@ -34,23 +26,23 @@ from specdec_lib.models.fast import model as fast_module
 from specdec_lib.models.fast.model import FastModel
 from specdec_lib.workload import Prompt, load_prompts
 
-COMMON = {"vocab_size": 61, "initializer_range": 0.2}
+COMMON = {"vocab_size": 61, "initializer_range": 0.2, "bos_token_id": 0, "eos_token_id": 0}
 SAMPLERS = [Sampler(0), Sampler(1.0, top_k=5), Sampler(0.7, top_k=40)]
 
 
-def gpt2(**changes: object) -> PreTrainedModel:
+def gpt2(**changes: object) -> hub.PreTrainedModel:
     """A random GPT-2 of 61 tokens."""
     torch.manual_seed(5)
     sizes = {"n_embd": 48, "n_head": 3, "n_layer": 2, "n_positions": 96, **COMMON}
-    return GPT2LMHeadModel(GPT2Config(**(sizes | changes), bos_token_id=0, eos_token_id=0)).eval()
+    return hub.GPT2LMHeadModel(hub.GPT2Config(**(sizes | changes))).eval()
 
 
-def llama(**changes: object) -> PreTrainedModel:
+def llama(**changes: object) -> hub.PreTrainedModel:
     """A random Llama with shared key heads."""
     torch.manual_seed(6)
     sizes = {"hidden_size": 64, "num_attention_heads": 4, "num_key_value_heads": 2, **COMMON}
     sizes |= {"intermediate_size": 96, "num_hidden_layers": 2, "max_position_embeddings": 96}
-    return LlamaForCausalLM(LlamaConfig(**(sizes | changes), bos_token_id=0, eos_token_id=0)).eval()
+    return hub.LlamaForCausalLM(hub.LlamaConfig(**(sizes | changes))).eval()
 
 
 MODELS = {
@@ -180,7 +172,7 @@ DYNAMIC = {"rope_type": "dynamic", "rope_theta": 10000.0, "factor": 2.0}
 
 
 test_a_model_or_setting_that_it_does_not_know_is_refused_by_name = refusals(
-    (lambda: FastModel(OPTForCausalLM(OPTConfig(**OPT, vocab_size=9)), "fast"), "'opt'"),
+    (lambda: FastModel(hub.OPTForCausalLM(hub.OPTConfig(**OPT, vocab_size=9)), "fast"), "'opt'"),
     (lambda: FastModel(gpt2(scale_attn_by_inverse_layer_idx=True), "fast"), "scaled by layer"),
     (lambda: FastModel(gpt2(activation_function="gelu"), "fast"), "'gelu'"),
     (lambda: FastModel(gpt2(n_embd=24, n_head=3), "fast"), "heads of 8"),

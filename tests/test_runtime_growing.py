@@ -5,7 +5,6 @@ those that `TreeDraft` makes of its logits; its room and its stored weights.
 import functools
 import subprocess
 import sys
-from collections.abc import Callable
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -43,8 +42,6 @@ SHAPES = [
     {"budget": 7, "depth": 4},
     {"budget": 12, "depth": 6, "floor": 0.02},
 ]
-
-
 NETWORKS = {"gpt2": gpt2, "llama, cut": lambda: cut(llama())}
 
 
@@ -137,9 +134,7 @@ def table_of(network: str) -> Katz:
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("sampler", [*SAMPLERS, Sampler(0.8)], ids=str)
 @pytest.mark.parametrize("network", NETWORKS)
-def test_a_staged_tree_grown_in_one_call_is_that_grown_pass_by_pass(
-    network: str, sampler: Sampler, shape: dict
-) -> None:
+def test_a_staged_tree_grown_in_one_call_is_that_grown_pass_by_pass(network, sampler, shape):
     grown, slow = two(network)
     tree, scouted = TreeDraft(grown, match=MATCH, **shape), 0
     scouts = (NgramDraft(table_of(network), budget=5, depth=3), {"guided": 1})
@@ -165,9 +160,7 @@ REVIEWS = {
 @pytest.mark.parametrize("make", REVIEWS.values(), ids=REVIEWS)
 @pytest.mark.parametrize("sampler", [*SAMPLERS, Sampler(0.8)], ids=str)
 @pytest.mark.parametrize("network", NETWORKS)
-def test_a_review_by_ranked_children_is_that_by_logits(
-    network: str, sampler: Sampler, make: Callable, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_review_by_ranked_children_is_that_by_logits(network, sampler, make, monkeypatch):
     grown, slow = two(network)
     scout, kept = NgramDraft(table_of(network), budget=6, depth=4), 0
     drafts = make(grown, scout), make(plain(slow), scout)

@@ -1,6 +1,4 @@
-"""Where a model lies, in a local folder or under a name on the Hugging Face hub; and its tokenizer,
-and whether two models share one.
-"""
+"""Where a model lies, on disk or on the Hugging Face hub, and tokenizers that models share."""
 
 import functools
 from collections.abc import Mapping
@@ -31,9 +29,7 @@ PROBES = (
 
 @functools.cache
 def model_folder(source: Source) -> Path:
-    """The folder of a model, downloaded once from the hub.  Raises ValueError for no model, and for
-    a path that is no folder, for which no hub is asked.
-    """
+    """The folder of a model, downloaded once if it is no path.  Raises ValueError for no model."""
     if isdir(source):  # False also for what can be no path, such as a name that is too long
         return Path(source)
     if isinstance(source, Path):

@@ -129,10 +129,7 @@ def _load(kind: AutoModel, source: Source, device: str, dtype: str) -> PreTraine
 
 
 def _read_network(kind: AutoModel, folder: Path, dtype: torch.dtype) -> PreTrainedModel:
-    """The network of a folder, on the CPU.  Raises ValueError if it is of another kind, its index
-    names another file than safetensors beside it, or tensors are missing, unexpected, of another
-    shape, not finite or tied in the configuration alone.
-    """
+    """The network of a folder, on the CPU; raises ValueError if its kind or files are wrong."""
     config = AutoConfig.from_pretrained(folder, **LOCAL)
     if config.is_encoder_decoder == (kind is AutoModelForCausalLM):
         found = f"{'an' if config.is_encoder_decoder else 'no'} encoder-decoder model"

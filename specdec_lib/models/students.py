@@ -1,6 +1,5 @@
-"""Drafts made of some of the target's layers, which are stored with the last norm alone; their
-output head is for frequent tokens (Zhao et al. 2025, "FR-Spec") and the prompt's own, because a
-small draft spends most of its time in the head.
+"""Drafts made of some of the target's layers, stored with the last norm alone; and the heads where
+they spend most time, cut to frequent tokens (Zhao et al. 2025, "FR-Spec") and the prompt's own.
 """
 
 import json
@@ -21,9 +20,7 @@ OWN = ("model.layers.", "model.norm.")
 
 
 def build_student(target: LlamaForCausalLM, layers: Sequence[int]) -> LlamaForCausalLM:
-    """A model of copies of the target's layers with these numbers, in this order; raises ValueError
-    if there is no layer, or the target has none of that number.
-    """
+    """A model of copies of the target's layers of these numbers; raises ValueError for others."""
     known = target.config.num_hidden_layers
     if not layers or not all(0 <= layer < known for layer in layers):
         raise ValueError(f"layers are numbers from 0 to {known - 1}, got {list(layers)}")
@@ -51,9 +48,7 @@ def own_weights(student: LlamaForCausalLM) -> dict[str, Tensor]:
 
 
 def save_student(student: LlamaForCausalLM, path: Path, about: dict) -> None:
-    """Store a student's own weights, and `about` as JSON in the file's metadata. Matrices are
-    rounded to 8 bits with a scale per row, half the room of bfloat16.
-    """
+    """Store a student's own weights, matrices in 8 bits with a scale per row; and `about`."""
     content = {}
     for name, tensor in own_weights(student).items():
         content[name] = tensor.detach().float()
@@ -64,9 +59,7 @@ def save_student(student: LlamaForCausalLM, path: Path, about: dict) -> None:
 
 
 def assemble(target: LlamaForCausalLM, path: Path) -> LlamaForCausalLM:
-    """The student that `save_student` stored, as a whole model in the target's dtype; raises
-    ValueError if its weights do not fit the target's configuration.
-    """
+    """What `save_student` stored, as a whole model; raises ValueError for another target's."""
     with tensor_file(path) as file:
         stored = {name: file.get_tensor(name).float() for name in file.keys()}
     weights = {

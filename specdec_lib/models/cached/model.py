@@ -27,10 +27,8 @@ KINDS = ("t5", "mt5")
 
 
 class CachedModel:
-    """A decoder-only model behind a cache of token paths, on its own device and in its own dtype.
-    Threads that call it take turns.
-
-    Raises ValueError unless its attention is full and causal with explicit positions.
+    """A decoder-only model behind a cache of token paths; threads that call it take turns.  Raises
+    ValueError unless its attention is full and causal with explicit positions.
     """
 
     def __init__(self, model: PreTrainedModel, name: str) -> None:
@@ -86,8 +84,6 @@ class Seq2SeqModel:
 
     max_positions    of the decoder; T5 has no limit of its own, and was trained on at most 512
     usage            passes and rows of the decoder; seconds of both halves
-
-    Raises ValueError for a model that is no T5.
     """
 
     def __init__(self, model: PreTrainedModel, name: str, *, max_positions: int = 512) -> None:
@@ -179,9 +175,7 @@ class KeyValues(DynamicCache):
     def begin(
         self, used: int, committed: int, paths: Sequence[Sequence[int]]
     ) -> Bool[np.ndarray, "rows entries"]:
-        """Cut what lies beyond the entries in use, which new rows follow; returns the attention
-        mask of these rows: each sees the first `committed` entries and those of its path.
-        """
+        """Cut to `used` entries; the mask of new rows, which see the committed and their paths."""
         for layer in self.layers:
             layer.keys, layer.values = layer.keys[:, :, :used], layer.values[:, :, :used]
         sees = np.zeros((len(paths), used + len(paths)), dtype=bool)

@@ -1,6 +1,4 @@
-"""Which token paths a model has read: a committed context, whose entry numbers are positions,
-and speculative branches. A context that continues the last one costs a look at its new tokens.
-"""
+"""Which token paths a model has read: those of a committed context and of speculative branches."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -39,7 +37,7 @@ class BranchMemory:
     move         moves the keys and values of entries, given a list, to the places from one on
     chunk_rows   a longer context is read in pieces of this many tokens
     slack        entries of branches that the context does not continue, which are kept at most
-    committed    the tokens of the entries 0, 1, …: one path
+    committed    the tokens of the entries 0, 1, …, which are their positions: one path
     used         entries in use; those beyond the committed ones belong to speculative branches
     ready        where the logits after an entry are kept: a block of rows, and a row of it
     """
@@ -108,7 +106,8 @@ class BranchMemory:
                 break
             found.append(entry)
         if not found and self.used - shared > FAR and not self.slack:
-            return self.forget_branches()
+            self.forget_branches()
+            return
         self.committed.extend(tokens[shared : shared + len(found)])
         others = sorted(self._parents.keys() - set(found))
         known, branches = {found[-1] if found else shared - 1}, []

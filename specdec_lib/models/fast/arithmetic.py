@@ -58,9 +58,7 @@ def strip(typing, x, row, first, count):
 @no_type_check
 @intrinsic
 def largest_lanes(typing, numbers, vectors, sizes):
-    """The largest of the first numbers, so many vectors of sixteen, or of their absolute values;
-    −∞ of no vector.
-    """
+    """The largest of so many vectors of sixteen numbers, or of their sizes; −∞ of no vector."""
 
     def emit(context, builder, signature, args):
         data = context.make_array(signature.args[0])(context, builder, args[0]).data

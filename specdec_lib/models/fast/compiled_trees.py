@@ -63,9 +63,7 @@ def pass_rows(begun, rest, reads, first, stop):
 
 @compiled()
 def add_scouted(guesser, guided, noise_keys, deepest, missing, reads, first, count):
-    """Add the rows that the scout guesses below the best of the rows from `first` on, which have
-    the scores `missing`; return the number of rows.
-    """
+    """Add what the scout guesses below the best rows from `first` on; return the rows' number."""
     order = np.argsort(-missing[: count - first], kind="mergesort")[:guided] + first
     for best in order:
         known = path_tokens(reads, best, guesser.window, guesser.trie.order)

@@ -32,11 +32,10 @@ SMALL = 4_000_000  # parameters up to which one thread is best
 
 
 class FastModel:
-    """A GPT-2 or Llama model on the fast CPU runtime, with the counts of `CachedModel`; a row has
-    the very bits that it has on its own, whatever was read before and on however many threads, as
-    many as PyTorch's for a large model. Threads that call it take turns.
+    """A GPT-2 or Llama model in float32 on the fast CPU runtime, with the counts of `CachedModel`;
+    a row has the very bits that it has on its own, whatever was read before and on however many
+    threads (PyTorch's number for a large model). Threads that call it take turns.
 
-    model      in float32 on the CPU
     edition    "exact": only the order of sums differs from the reference; "int8": another model
 
     Raises ValueError for a model that the compiled pass cannot run.
@@ -136,9 +135,7 @@ class FastModel:
     def _grow_compiled(
         self, plan: PassPlan, *settings: tuple
     ) -> tuple[Int[np.ndarray, "4 nodes"], Float[np.ndarray, " nodes"]]:
-        """Grow a tree from a planned root with the `settings` of the compiled call, the most rows
-        that it reads last; remember these.
-        """
+        """Grow a tree from a planned root by compiled `settings`; remember what was read."""
         memory = self._memory
         start, rest = memory.used, len(plan.tokens)
         self._reserve(start + rest + settings[-1][-1])
@@ -204,9 +201,7 @@ class FastModel:
 
 
 def _tree_sizes(widths: Sequence[int], budget: int | None, guesses: int) -> tuple[int, int]:
-    """How many nodes a tree has at most, and how many rows its growth reads, where a scout adds so
-    many `guesses` in each pass.
-    """
+    """The most nodes of a tree, and rows read for it, where a scout adds `guesses` per pass."""
     levels = [1, *([budget] * len(widths) if budget else accumulate(widths, mul))]
     nodes, rows = 2 + ((budget + 1) * budget if budget else sum(levels)), sum(levels[:-1])
     if guesses:  # each pass reads nodes of several levels, and what is guessed below the best

@@ -30,10 +30,8 @@ NORMS = {
 LINEARS = {
     "gpt2": (("attn.c_attn",), ("attn.c_proj",), ("mlp.c_fc",), ("mlp.c_proj",)),
     "llama": (
-        ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"),
-        ("self_attn.o_proj",),
-        ("mlp.gate_proj", "mlp.up_proj"),
-        ("mlp.down_proj",),
+        *(("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"), ("self_attn.o_proj",)),
+        *(("mlp.gate_proj", "mlp.up_proj"), ("mlp.down_proj",)),
     ),
 }
 EMPTY = np.empty((0, 0), np.float32)
@@ -71,9 +69,7 @@ class Weights(NamedTuple):
         return self.head[0].shape[1] * COLUMNS
 
     def buffers(self, entries: int) -> tuple[Numbers, Numbers]:
-        """Empty keys […, entries ÷ 16, size, 16] and values […, size ÷ 16, entries, 16], for so
-        many entries or a few more.
-        """
+        """Empty keys […, panels, size, 16] and values […, size ÷ 16, panels · 16, 16]."""
         layers, heads, size = len(self.layers[0]) - 1, self.shape[1], self.shape[2]
         panels, whole = -(-entries // COLUMNS), size // COLUMNS
         keys = np.zeros((layers, heads, panels, size, COLUMNS), np.float32)
@@ -91,9 +87,7 @@ class Weights(NamedTuple):
 
 
 def read_weights(model: PreTrainedModel, edition: str) -> Weights:
-    """The weights of a model, "exact" in float32 or "int8" in blocks of 32, see `block_steps`;
-    raises ValueError that names what the compiled pass does not compute.
-    """
+    """The weights of a model; raises ValueError that names what is not computed."""
     if edition not in EDITIONS:
         raise ValueError(f"an edition is {' or '.join(EDITIONS)}, got {edition!r}")
     kind = model.config.model_type

@@ -1,6 +1,5 @@
 """Counts of n-grams in a trie with one level per length: the vocabulary, then pairs (number of the
-first n−1 tokens in the level above, last token), sorted; and their file, a compressed .npz of small
-integers, as byte planes, to pack better.
+first n−1 tokens in the level above, last token), sorted; and their file, packed as byte planes.
 """
 
 from collections.abc import Iterable, Sequence

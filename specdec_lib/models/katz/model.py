@@ -4,7 +4,8 @@
     oldest token
 
 Discounts are multiples of 2⁻²⁰: row sums are exact in float64 (up to 2³³ tokens of text). Source:
-Katz 1987; Chen and Goodman 1999, section 2, for absolute discounting.
+Katz 1987; where we differ, c(h) is the sum over continuations, and absolute discounting (Chen and
+Goodman 1999, section 2) replaces a Good–Turing estimate that leaves (0, 1].
 """
 
 import functools
@@ -39,9 +40,6 @@ class Katz:
     """Counts of all n-grams up to some length, the unigrams first, with Katz back-off.
 
     taken     per length from 2 on, the discount of a count of 0, 1, … 5 and above
-
-    Source: Katz 1987. Where we differ: absolute discounting replaces a Good–Turing estimate that
-    leaves (0, 1], and c(h) is the sum over continuations.
     """
 
     levels: tuple[Level, ...]

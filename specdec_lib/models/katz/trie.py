@@ -1,7 +1,4 @@
-"""Compiled lookups in an n-gram table, and trees of guesses from it in one call. An n-gram
-continues as the entries from `begin` to `stop`, whose last tokens rise; beside them stands the same
-row with the most likely first.
-"""
+"""Compiled lookups in an n-gram table, and trees of guesses from it in one call."""
 
 from typing import NamedTuple
 
@@ -17,7 +14,7 @@ CONSIDERED = 16  # continuations that are warped and ranked; the others are too 
 class Trie(NamedTuple):
     """The last `tokens` and back-off weights of all n-grams of at most `order` tokens, by entry.
 
-    begin, stop      where the continuations of each entry lie; equal where it has none
+    begin, stop      of the continuations of each entry, whose tokens rise; equal for none
     best_tokens      `tokens` with each row in the order of falling probability, a tie to the lower
     best             their probabilities
     """
@@ -33,9 +30,7 @@ class Trie(NamedTuple):
 
 
 class Warp(NamedTuple):
-    """How likely continuations are warped and ranked: the temperature of the text that the table
-    was counted on, and that of the noise, 0 for none, with top-k and top-p as of `Sampler`.
-    """
+    """Temperatures of the counted text and of the noise, 0 for none; top-k and top-p."""
 
     counted_at: float
     temperature: float
@@ -44,9 +39,7 @@ class Warp(NamedTuple):
 
 
 class Guesser(NamedTuple):
-    """A table and the last tokens before the root, of whose trees the limits are the children per
-    node at each depth and the budget, 0 for none.
-    """
+    """A table, the context's last tokens, and limits: widths by depth, and a budget or 0."""
 
     trie: Trie
     window: Int64[np.ndarray, " known"]
@@ -174,10 +167,8 @@ def path_tokens(nodes, node, window, order):
 
 @compiled()
 def grow_guesses(guesser, window, keys):
-    """A guesser's tree after a window: tokens and parents of its nodes, and their scores. A budget
-    is filled with the best scores, a tie to the earlier parent and then the lower rank.
-
-    keys    of the noise at each depth
+    """A guesser's tree after a window, under `keys` of noise by depth: tokens and parents, and
+    scores. A budget is filled with the best, a tie to the earlier parent and then the lower rank.
     """
     trie, warp, match = guesser.trie, guesser.warp, guesser.match
     widths, budget = guesser.limits
