@@ -43,8 +43,7 @@ def build_student(target: LlamaForCausalLM, layers: Sequence[int]) -> LlamaForCa
 
 def own_weights(student: LlamaForCausalLM) -> dict[str, Tensor]:
     """The student's own weights by name, which are what is trained and stored."""
-    named = student.named_parameters()
-    return {name: weights for name, weights in named if name.startswith(OWN)}
+    return {name: own for name, own in student.named_parameters() if name.startswith(OWN)}
 
 
 def save_student(student: LlamaForCausalLM, path: Path, about: dict) -> None:

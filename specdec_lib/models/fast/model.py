@@ -45,7 +45,7 @@ class FastModel:
         self.weights = read_weights(model.eval(), edition)
         self.model, self.name, self.edition = model, name, edition
         head = model.get_output_embeddings()
-        self.vocabulary = len(head.weight)
+        self.vocabulary, self.usage = len(head.weight), Usage()
         self.max_positions = int(model.config.max_position_embeddings)
         threads = torch.get_num_threads() if model.num_parameters() > SMALL else 1
         self.threads = min(threads, numba.config.NUMBA_NUM_THREADS)
@@ -59,7 +59,6 @@ class FastModel:
         self._cut = head if isinstance(head, CutHead) else None
         self._others = self._cut and self._cut.others  # whose rows the weights hold too
         self._ids = np.arange(self.vocabulary) if self._cut is None else self._cut.places.numpy()
-        self.usage = Usage()
         self._memory = BranchMemory(self.run_rows, self._move, CHUNK_ROWS)
         self._buffers = self.weights.buffers(min(self.max_positions, 1024) + SCRATCH)
 

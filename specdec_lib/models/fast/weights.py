@@ -30,8 +30,10 @@ NORMS = {
 LINEARS = {
     "gpt2": (("attn.c_attn",), ("attn.c_proj",), ("mlp.c_fc",), ("mlp.c_proj",)),
     "llama": (
-        *(("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"), ("self_attn.o_proj",)),
-        *(("mlp.gate_proj", "mlp.up_proj"), ("mlp.down_proj",)),
+        ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"),
+        ("self_attn.o_proj",),
+        ("mlp.gate_proj", "mlp.up_proj"),
+        ("mlp.down_proj",),
     ),
 }
 EMPTY = np.empty((0, 0), np.float32)
