@@ -15,7 +15,7 @@ from transformers import (
 )
 
 from specdec_lib.core.files import DATA
-from specdec_lib.models.tokenizers import load_tokenizer
+from specdec_lib.models.hub import load_tokenizer
 
 END = "<|endoftext|>"
 
@@ -44,14 +44,14 @@ def without_tokenizer(folder: Path) -> Path:
     return folder
 
 
-def gpt2(folder: Path, *, seed: int = 0, rows: int = 4096, positions: int = 256) -> Path:
+def gpt2(folder: Path, *, seed: int = 0) -> Path:
     """A GPT-2 of one layer with random weights, and the tokenizer."""
-    sizes = {"n_embd": 32, "n_layer": 1, "n_head": 2, "n_positions": positions}
-    config = GPT2Config(vocab_size=rows, bos_token_id=0, eos_token_id=0, **sizes)
+    sizes = {"n_embd": 32, "n_layer": 1, "n_head": 2, "n_positions": 256, "vocab_size": 4096}
+    config = GPT2Config(**sizes, bos_token_id=0, eos_token_id=0)
     return stored(GPT2LMHeadModel, config, folder, seed)
 
 
-def stored(kind: type, config: PreTrainedConfig, folder: Path, seed: int = 0) -> Path:
+def stored(kind: type, config: PreTrainedConfig, folder: Path, seed: int) -> Path:
     """A model with random weights, and the tokenizer."""
     torch.manual_seed(seed)
     kind(config).save_pretrained(folder)

@@ -14,8 +14,8 @@ from specdec_lib.core.verify import reject
 from specdec_lib.drafts.trees import ChainDraft, TreeDraft
 from specdec_lib.measure.sweep.identity import fingerprint
 from specdec_lib.models.cached.model import CachedModel
-from specdec_lib.models.cut_head import cut_head
 from specdec_lib.models.fast.model import FastModel
+from specdec_lib.models.students import cut_head
 
 FREQUENT = range(0, 40, 3)
 TREE = ((5, 0), (6, 0), (2, 1))  # token and parent of each node but the root
@@ -41,30 +41,11 @@ def scored(model: CachedModel | FastModel, context: Context) -> torch.Tensor:
     return model.score(context, tree)
 
 
-def test_the_frequent_tokens_and_the_prompts_are_scored_as_by_the_whole_head():
-    context = Context.of((7, 1, 7)).extended((4,))
-    models = cut_model(9, (0, 2)), CachedModel(network(9), "whole")
-    cut, whole = (scored(model, context) for model in models)
-    kept = [0, 1, 2, 7]
-    torch.testing.assert_close(cut[:, kept], whole[:, kept])
-    dropped = [token for token in range(9) if token not in kept]
-    assert cut[:, dropped].isneginf().all()
-
-
 def test_the_rows_follow_their_network_to_another_precision():
     found = network(50)
     rows = cut_head(found, FREQUENT).scored_rows()
     assert found.bfloat16()(torch.tensor([[3, 4]])).logits.dtype == torch.bfloat16
     assert torch.equal(found.lm_head.rows, rows.bfloat16())
-
-
-def test_another_prompt_over_the_same_tokens_is_scored_with_its_own_rows():
-    """What a model remembers of one prompt never changes what it says for another."""
-    short, long = Context.of((7, 1)).extended((4, 3)), Context.of((7, 1, 4, 3))
-    model = cut_model(9, (0, 2))
-    for context in (short, long, short):
-        torch.testing.assert_close(scored(model, context), scored(cut_model(9, (0, 2)), context))
-    assert not torch.equal(scored(model, short), scored(model, long))
 
 
 def test_random_numbers_belong_to_token_ids_not_to_places_in_the_head():
@@ -99,28 +80,24 @@ def test_reject_is_exact_where_the_drafts_rows_have_zeros(kind, unchecked):
     assert deviation(target, draft, Sampler(1.0), careless, length=2) > 1e-3
 
 
-def small() -> LlamaForCausalLM:
-    """A network that the fast runtime runs, with a cut head."""
-    found = network(61, width=32).float()
-    cut_head(found, FREQUENT)
-    return found
-
-
-def test_the_fast_runtime_scores_the_same_tokens_prompt_after_prompt():
+def test_the_frequent_tokens_and_the_prompts_are_scored_as_by_the_whole_head_on_both_runtimes():
     """Two prompts over the same tokens in turn and back; their rows differ, which is the control:
     logits of the other prompt, or of the head as it was read at first, would be seen.
     """
+    networks = [network(61, width=32).float() for _ in range(4)]
+    for found in networks[1:]:
+        cut_head(found, FREQUENT)
     one, other = Context.of((50, 1, 50)).extended((7,)), Context.of((50, 1, 50, 7, 52))
-    fast, reference = FastModel(small(), "fast"), CachedModel(small(), "reference")
+    whole, reference = (CachedModel(found, "reference") for found in networks[:2])
+    fast, stuck = (FastModel(found, "fast") for found in networks[2:])
     for context in (one, other, one, one.extended((41,)), other):
-        mine, theirs = scored(fast, context), scored(reference, context)
-        assert torch.equal(mine.isneginf(), theirs.isneginf())
-        kept = ~theirs[0].isneginf()
-        assert {*kept.nonzero()[:, 0].tolist()} == {*FREQUENT, *context.prompt}
-        torch.testing.assert_close(mine[:, kept], theirs[:, kept], atol=1e-5, rtol=1e-5)
+        wanted = scored(whole, context)
+        kept = sorted({*FREQUENT, *context.prompt})
+        for found in (scored(fast, context), scored(reference, context)):
+            assert torch.equal(found[0].isfinite().nonzero()[:, 0], torch.tensor(kept))
+            torch.testing.assert_close(found[:, kept], wanted[:, kept], atol=1e-5, rtol=1e-5)
     assert not torch.equal(scored(fast, one).isneginf(), scored(fast, other).isneginf())
-    stuck = FastModel(small(), "stuck")
-    stuck._score_prompt_of = lambda context: None
+    stuck._prepare = lambda *_: None
     assert scored(stuck, one)[0, 50].isneginf() and not scored(fast, one)[0, 50].isneginf()
 
 

@@ -15,7 +15,7 @@ PROMPT = (3, 1, 4, 1, 5)
 
 
 def test_the_divergence_of_editions_is_small_and_of_another_model_is_not():
-    exact, rounded = (FastModel(llama(), "m", edition=one, threads=1) for one in ("exact", "int8"))
+    exact, rounded = (FastModel(llama(), "m", edition=one) for one in ("exact", "int8"))
     reference, other = CachedModel(llama(), "m"), CachedModel(llama(num_attention_heads=2), "m")
     chance, rows = Chance(1, Sampler(1.0)), {}
     text = decode(reference, NoDraft(), PROMPT, chance, max_new_tokens=40).tokens

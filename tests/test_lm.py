@@ -35,8 +35,8 @@ def network(kind: str, positions: int = POSITIONS) -> torch.nn.Module:
 
 @pytest.mark.parametrize("kind", MAKERS)
 def test_the_cache_is_pure(kind):
-    cached = CachedModel(network(kind), "target", chunk_rows=5)
-    cached._cache.capacity = 4  # the buffers grow on the way
+    cached = CachedModel(network(kind), "target")
+    cached._memory.chunk_rows = 5
     assert largest_error(cached, 30, words=VOCABULARY) < 1e-12
 
 
@@ -50,14 +50,11 @@ def test_a_tree_has_the_same_logits_on_a_gpu(kind):
     assert (made.cpu() - uncached(network(kind), context, tree)).abs().max() < 1e-6
 
 
-def sees_siblings(cached):
-    begin = cached._cache.begin
+def sees_siblings(cached, begin):
     cached._cache.begin = lambda *given: begin(*given) | True
 
 
-def sees_no_parent(cached):
-    begin = cached._cache.begin
-
+def sees_no_parent(cached, begin):
     def without_parents(used, committed, paths):
         sees = begin(used, committed, paths)
         for row, path in enumerate(paths):
@@ -68,31 +65,31 @@ def sees_no_parent(cached):
     cached._cache.begin = without_parents
 
 
-def row_as_position(cached):
-    run = cached.run_rows
+def row_as_position(cached, _):
+    run = cached._memory.run
 
     def by_row(tokens, positions, paths, keep):
         return run(tokens, [path[-1] % POSITIONS for path in paths], paths, keep)
 
-    cached.run_rows = by_row
+    cached._memory.run = by_row
 
 
-def keeps_a_wrong_row(cached):
-    move = cached._cache.move
+def keeps_a_wrong_row(cached, _):
+    move = cached._memory.move
 
     def swapped(sources, first):
         move(sources, first)
-        for keys in cached._cache._keys:
+        for layer in cached._cache.layers:
             kept = slice(first + len(sources))
-            keys[:, :, kept] = keys[:, :, kept].roll(1, 2)
+            layer.keys[:, :, kept] = layer.keys[:, :, kept].roll(1, 2)
 
-    cached._cache.move = swapped
+    cached._memory.move = swapped
 
 
 @pytest.mark.parametrize("bug", [sees_siblings, sees_no_parent, row_as_position, keeps_a_wrong_row])
 def test_a_model_with_a_bug_is_caught(bug):
     cached = CachedModel(network("gpt2"), "target")
-    bug(cached)
+    bug(cached, cached._cache.begin)
     assert largest_error(cached, 30, words=VOCABULARY) > 1e-6
 
 
@@ -110,7 +107,8 @@ def test_only_new_nodes_cost_rows():
     for _ in range(2):
         cached.score(after, TokenTree.rooted(after))
     assert (cached.usage - before).rows == 1 and (cached.usage - before).passes == 1
-    chunked, context = CachedModel(network("llama"), "target", chunk_rows=16), Context.of([1] * 50)
+    chunked, context = CachedModel(network("llama"), "target"), Context.of([1] * 50)
+    chunked._memory.chunk_rows = 16
     chunked.score(context, TokenTree.rooted(context))
     assert (chunked.usage.passes, chunked.usage.rows) == (4, 50)
 
@@ -128,7 +126,7 @@ def test_dead_branches_and_logits_of_tokens_long_passed_do_not_pile_up():
 @pytest.mark.parametrize("where", ["begin", "update", "move", "commit", "plan", "add", "keep"])
 def test_a_pass_that_was_interrupted_leaves_no_trace(where):
     cached = CachedModel(network("gpt2"), "target")
-    break_once(cached, (cached._cache, cached._memory), where, 2, VOCABULARY)
+    break_once(cached, (cached._memory, cached._cache), where, 2, VOCABULARY)
 
 
 NEO = {"hidden_size": 32, "num_layers": 2, "num_heads": 4, "window_size": 4}

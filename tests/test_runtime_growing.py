@@ -5,8 +5,8 @@ those that `TreeDraft` makes of its logits; its room and its stored weights.
 import functools
 import subprocess
 import sys
-from collections.abc import Callable
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -24,13 +24,13 @@ from specdec_lib.drafts.cascade.reviewed import Reviewed
 from specdec_lib.drafts.ngram import NgramDraft
 from specdec_lib.drafts.staged import StagedChain, StagedTree
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
-from specdec_lib.models.cut_head import cut_head
 from specdec_lib.models.fast import arithmetic, choices
-from specdec_lib.models.fast.lanes import strip
+from specdec_lib.models.fast.arithmetic import strip
 from specdec_lib.models.fast.model import FastModel
 from specdec_lib.models.fast.tiles import DOT_PRODUCTS
 from specdec_lib.models.fast.weights import block_steps
 from specdec_lib.models.katz.model import Katz
+from specdec_lib.models.students import cut_head
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 BINNED = (0.5, 0.2, 0.1), (0.7, 0.2, 0.1), (0.9, 0.05, 0.01)
@@ -42,8 +42,6 @@ SHAPES = [
     {"budget": 7, "depth": 4},
     {"budget": 12, "depth": 6, "floor": 0.02},
 ]
-
-
 NETWORKS = {"gpt2": gpt2, "llama, cut": lambda: cut(llama())}
 
 
@@ -53,46 +51,51 @@ def cut(network: PreTrainedModel) -> PreTrainedModel:
     return network
 
 
+def two(network: str) -> tuple[FastModel, FastModel]:
+    return tuple(FastModel(NETWORKS[network](), "draft") for _ in range(2))
+
+
+def assert_same(tree: TokenTree, wanted: TokenTree) -> None:
+    assert (tree.tokens, tree.parents) == (wanted.tokens, wanted.parents)
+    assert tree.sources == wanted.sources
+    assert tree.scores == pytest.approx(wanted.scores, rel=1e-5)
+
+
+def assert_same_work(one: FastModel, other: FastModel) -> None:
+    assert one.usage.passes == other.usage.passes and one.usage.rows == other.usage.rows
+
+
 def long_way(draft: TreeDraft, model: FastModel) -> TreeDraft:
     """The same draft over a model that cannot grow trees itself."""
-
     return replace(draft, model=plain(model))
 
 
 def plain(model: FastModel) -> LanguageModel:
     """The model without its choices of children."""
-
-    class Plain:
-        name, vocabulary, max_positions = model.name, model.vocabulary, model.max_positions
-        runtime, usage = model.runtime, model.usage
-        score, forget = staticmethod(model.score), staticmethod(model.forget)
-
-    return Plain()
+    kept = "name vocabulary max_positions runtime usage score forget".split()
+    return SimpleNamespace(**{one: getattr(model, one) for one in kept})
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("sampler", [*SAMPLERS, Sampler(0.8)], ids=str)
 @pytest.mark.parametrize("network", NETWORKS)
 def test_a_tree_grown_in_one_call_is_the_tree_grown_level_by_level(network, sampler, shape) -> None:
-    grown, slow = (FastModel(NETWORKS[network](), "draft", threads=1) for _ in range(2))
+    grown, slow = two(network)
     quick = TreeDraft(grown, match=MATCH, **shape)
     for number, (context, _) in enumerate(walk(30, seed=4)):
         chance = Chance(number, sampler)
-        drafts = (quick, long_way(quick, slow))
-        tree, wanted = (draft.propose(context, chance) for draft in drafts)
-        assert (tree.tokens, tree.parents) == (wanted.tokens, wanted.parents)
-        assert tree.sources == wanted.sources
-        assert tree.scores == pytest.approx(wanted.scores, rel=1e-5)
+        tree = quick.propose(context, chance)
+        assert_same(tree, long_way(quick, slow).propose(context, chance))
         # what was read on the way is known, and right
         assert torch.equal(grown.score(context, tree), slow.score(context, tree))
-    assert 30 < grown.usage.passes == slow.usage.passes
-    assert grown.usage.rows == slow.usage.rows
+    assert grown.usage.passes > 30
+    assert_same_work(grown, slow)
 
 
 def test_every_token_of_a_large_head_competes_for_the_noise_without_top_k() -> None:
     """Most of 3,000 tokens lose by the bits of their noise alone."""
     network = gpt2(vocab_size=3000, n_layer=1)
-    grown, slow = (FastModel(network, "draft", threads=1) for _ in range(2))
+    grown, slow = (FastModel(network, "draft") for _ in range(2))
     for number, temperature in enumerate((0.3, 1.0, 3.0, 30.0) * 8):
         context = Context.of([number, 5, 1000 + number])
         draft = TreeDraft(grown, widths=(6,), match=MATCH)
@@ -103,8 +106,8 @@ def test_every_token_of_a_large_head_competes_for_the_noise_without_top_k() -> N
 @pytest.mark.parametrize("sampler", [*SAMPLERS[:2], Sampler(0.8), Sampler(1.0, top_p=0.9)], ids=str)
 @pytest.mark.parametrize("network", NETWORKS)
 def test_a_staged_tree_is_the_tree_grown_level_by_level(network: str, sampler: Sampler) -> None:
-    staged, slow = (FastModel(NETWORKS[network](), "draft", threads=1) for _ in range(2))
-    scout = ChainDraft(FastModel(gpt2(n_layer=1), "scout", threads=1), 3)
+    staged, slow = two(network)
+    scout = ChainDraft(FastModel(gpt2(n_layer=1), "scout"), 3)
     for shape in ({"budget": 9, "depth": 4}, {"shape": Shape((-1, 0, 0, 1, 1, 2, 3))}):
         draft = TreeDraft(staged, match=MATCH, **shape)
         for number, (context, _) in enumerate(walk(8, seed=7)):
@@ -113,15 +116,14 @@ def test_a_staged_tree_is_the_tree_grown_level_by_level(network: str, sampler: S
             slow.forget()
             tree = StagedTree(draft, scout, guided=2).propose(context, chance)
             wanted = long_way(draft, slow).propose(context, chance)
-            assert (tree.tokens, tree.parents) == (wanted.tokens, wanted.parents)
-            assert tree.scores == pytest.approx(wanted.scores, rel=1e-5)
+            assert_same(replace(tree, sources=wanted.sources), wanted)
     assert 0 < staged.usage.passes <= slow.usage.passes
 
 
 @functools.cache
 def table_of(network: str) -> Katz:
     """N-grams of what the network writes, so that its guesses are often right."""
-    model, texts = FastModel(NETWORKS[network](), "draft", threads=1), []
+    model, texts = FastModel(NETWORKS[network](), "draft"), []
     for seed, (context, _) in enumerate(walk(30, seed=4)):
         for sampler in (Sampler(0), Sampler(1.0)):
             chain = ChainDraft(model, 6).propose(context, Chance(seed, sampler))
@@ -132,26 +134,19 @@ def table_of(network: str) -> Katz:
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("sampler", [*SAMPLERS, Sampler(0.8)], ids=str)
 @pytest.mark.parametrize("network", NETWORKS)
-def test_a_staged_tree_grown_in_one_call_is_that_grown_pass_by_pass(
-    network: str, sampler: Sampler, shape: dict
-) -> None:
-    grown, slow = (FastModel(NETWORKS[network](), "draft", threads=1) for _ in range(2))
+def test_a_staged_tree_grown_in_one_call_is_that_grown_pass_by_pass(network, sampler, shape):
+    grown, slow = two(network)
     tree, scouted = TreeDraft(grown, match=MATCH, **shape), 0
     scouts = (NgramDraft(table_of(network), budget=5, depth=3), {"guided": 1})
     scouts = scouts, (NgramDraft(table_of(network), widths=(2, 2, 1, 1, 1)), {"guided": 3})
     for number, (context, _) in enumerate(walk(30, seed=4)):
         chance, (scout, options) = Chance(number, sampler), scouts[number % 2]
         quick = StagedTree(tree, scout, **options)
-        found, wanted = (
-            one.propose(context, chance)
-            for one in (quick, replace(quick, draft=long_way(tree, slow)))
-        )
-        assert (found.tokens, found.parents) == (wanted.tokens, wanted.parents)
-        assert found.sources == wanted.sources
-        assert found.scores == pytest.approx(wanted.scores, rel=1e-5)
+        found = quick.propose(context, chance)
+        assert_same(found, replace(quick, draft=long_way(tree, slow)).propose(context, chance))
         assert torch.equal(grown.score(context, found), slow.score(context, found))
         scouted += found.sources.count("n-gram")
-    assert grown.usage.passes == slow.usage.passes and grown.usage.rows == slow.usage.rows
+    assert_same_work(grown, slow)
     assert scouted > 10
 
 
@@ -165,51 +160,60 @@ REVIEWS = {
 @pytest.mark.parametrize("make", REVIEWS.values(), ids=REVIEWS)
 @pytest.mark.parametrize("sampler", [*SAMPLERS, Sampler(0.8)], ids=str)
 @pytest.mark.parametrize("network", NETWORKS)
-def test_a_review_by_ranked_children_is_that_by_logits(
-    network: str, sampler: Sampler, make: Callable, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    grown, slow = (FastModel(NETWORKS[network](), "draft", threads=1) for _ in range(2))
+def test_a_review_by_ranked_children_is_that_by_logits(network, sampler, make, monkeypatch):
+    grown, slow = two(network)
     scout, kept = NgramDraft(table_of(network), budget=6, depth=4), 0
     drafts = make(grown, scout), make(plain(slow), scout)
     monkeypatch.setattr(grown, "score", None)  # is not asked for logits
     for number, (context, _) in enumerate(walk(30, seed=4)):
         found, wanted = (draft.propose(context, Chance(number, sampler)) for draft in drafts)
-        assert (found.tokens, found.parents) == (wanted.tokens, wanted.parents)
-        assert found.sources == wanted.sources
-        assert found.scores == pytest.approx(wanted.scores, rel=1e-5)
+        assert_same(found, wanted)
         kept += sum("n-gram" in source for source in found.sources)
     assert kept > 10
-    assert grown.usage.passes == slow.usage.passes and grown.usage.rows == slow.usage.rows
+    assert_same_work(grown, slow)
 
 
-def test_that_comparison_catches_a_review_under_other_noise(monkeypatch) -> None:
-    keys = choices.noise_keys  # those of the ranked children alone
-    monkeypatch.setattr(choices, "noise_keys", lambda chance, *at: keys(chance, at[0] + 1, at[1]))
-    for name in REVIEWS:
-        with pytest.raises(AssertionError):
-            test_a_review_by_ranked_children_is_that_by_logits(
-                "llama, cut", SAMPLERS[1], REVIEWS[name], monkeypatch
-            )
+GROWN = test_a_tree_grown_in_one_call_is_the_tree_grown_level_by_level
+STAGED = test_a_staged_tree_grown_in_one_call_is_that_grown_pass_by_pass
+REVIEWED = test_a_review_by_ranked_children_is_that_by_logits
+
+
+def test_the_comparisons_catch_noise_of_another_position_and_another_scout(monkeypatch) -> None:
+    with monkeypatch.context() as other:
+        keys = choices.noise_keys  # those of the compiled calls alone
+        other.setattr(choices, "noise_keys", lambda chance, *at: keys(chance, at[0] + 1, at[1]))
+        for compare in (GROWN, STAGED):
+            with pytest.raises(AssertionError):
+                compare("llama, cut", SAMPLERS[1], SHAPES[3])
+        for make in REVIEWS.values():
+            with pytest.raises(AssertionError):
+                REVIEWED("llama, cut", SAMPLERS[1], make, other)
+    guess = ngram.grow_guesses  # not that of the compiled call
+    monkeypatch.setattr(
+        ngram, "grow_guesses", lambda *given: tuple(one[..., :3] for one in guess(*given))
+    )
+    with pytest.raises(AssertionError):
+        STAGED("llama, cut", SAMPLERS[1], SHAPES[3])
 
 
 def test_ties_with_the_last_of_a_top_k_are_kept_and_logits_that_are_no_numbers_refused() -> None:
     model, given = gpt2(), (Context.of([1, 2, 3]), Chance(3, SAMPLERS[1]))
     with torch.no_grad():
         model.transformer.wte.weight.zero_()  # and the head's: every logit is 0
-    grown, slow = (FastModel(model, "draft", threads=1) for _ in range(2))
+    grown, slow = (FastModel(model, "draft") for _ in range(2))
     quick = TreeDraft(grown, widths=(4, 1), match=MATCH)
     tree, wanted = quick.propose(*given), long_way(quick, slow).propose(*given)
     assert tree.tokens == wanted.tokens and max(tree.tokens) > 5
     with torch.no_grad():
         model.transformer.ln_f.bias[0] = float("nan")
-    draft = FastModel(model, "draft", threads=1)
+    draft = FastModel(model, "draft")
     for sampler in SAMPLERS[:2]:
         with pytest.raises(ValueError, match="no NaN"):
             TreeDraft(draft, budget=3, match=MATCH).propose(given[0], Chance(0, sampler))
 
 
 def test_a_tree_ends_where_the_context_is_full_and_a_huge_one_takes_the_long_way() -> None:
-    model, full, short = FastModel(gpt2(), "draft", threads=1), [1] * 94, [1, 2]
+    model, full, short = FastModel(gpt2(), "draft"), [1] * 94, [1, 2]
     options = {"budget": None, "floor": 0.0, "match": MATCH}
     cases = (full, (1,) * 9, 3), (full, (2,) * 20, 14), (short, (2,) * 20, None)
     for tokens, widths, guesses in (*cases, (short, (100,), 61)):
@@ -218,49 +222,17 @@ def test_a_tree_ends_where_the_context_is_full_and_a_huge_one_takes_the_long_way
         assert guesses == (tree and tree.guesses)
 
 
-def test_that_comparison_catches_noise_of_another_position(monkeypatch: pytest.MonkeyPatch) -> None:
-    keys = choices.noise_keys  # those of the compiled call alone
-    monkeypatch.setattr(choices, "noise_keys", lambda chance, *at: keys(chance, at[0] + 1, at[1]))
-    for compare in (
-        test_a_tree_grown_in_one_call_is_the_tree_grown_level_by_level,
-        test_a_staged_tree_grown_in_one_call_is_that_grown_pass_by_pass,
-    ):
-        with pytest.raises(AssertionError):
-            compare("llama, cut", SAMPLERS[1], SHAPES[3])
-
-
-def test_that_comparison_catches_another_scout(monkeypatch: pytest.MonkeyPatch) -> None:
-    guess = ngram.grow_guesses  # not that of the compiled call
-    monkeypatch.setattr(
-        ngram, "grow_guesses", lambda *given: tuple(one[..., :3] for one in guess(*given))
-    )
-    with pytest.raises(AssertionError):
-        test_a_staged_tree_grown_in_one_call_is_that_grown_pass_by_pass(
-            "llama, cut", SAMPLERS[1], SHAPES[3]
-        )
-
-
 def test_more_room_is_made_when_it_is_needed_and_not_for_texts_with_nothing_in_common() -> None:
-    model, fresh = (FastModel(gpt2(n_positions=600), name, threads=1) for name in ("fast", "fresh"))
+    model, fresh = (FastModel(gpt2(n_positions=600), name) for name in ("fast", "fresh"))
     model._buffers = model.weights.buffers(32)
     long = Context.of([number % 61 for number in range(300)])
     rows = [one.score(long, TokenTree.rooted(long)) for one in (model, fresh)]
     assert torch.equal(*rows) and model._buffers[1].shape[3] == 512
-    small = FastModel(gpt2(), "fast", threads=1)
+    small = FastModel(gpt2(), "fast")
     for first in range(60):
         context = Context.of([first, *range(30)])
         small.score(context, TokenTree.rooted(context))
     assert small._memory.used < 300 and small._buffers[1].shape[3] < 300
-
-
-@pytest.mark.parametrize("kind", [gpt2, llama])
-def test_logits_of_the_eight_bit_edition_are_near_the_exact_ones(kind: Callable) -> None:
-    context, model = Context.of([*range(1, 40)]), kind()
-    exact, rounded = (
-        FastModel(model, edition, edition=edition).score(context, TokenTree.rooted(context))
-        for edition in ("exact", "int8")
-    )
-    assert 0 < (exact - rounded).abs().max() < 0.1 * exact.std()
 
 
 def test_blocks_of_a_file_of_four_or_eight_bits_give_the_very_weights_back() -> None:
@@ -293,8 +265,8 @@ def test_products_of_eight_bits_are_whole_numbers_by_any_instruction(tmp_path) -
         " layer = weights.stack_panels([(draw((48, 70), np.float32), None)], 'int8');"
         " x, y = draw((3, 70), np.float32), np.zeros((3, 48), np.float32);"
         " x = arithmetic.quantise(x);"
-        " [arithmetic.linear_panels(layer, 0, one, 1, x, y, 0, False)"
-        " for one in range(arithmetic.pieces(layer, 1))]; print(y.tobytes().hex())"
+        " [arithmetic.linear_panels(layer, 0, one, 1, x, y, 0, False) for one in range(3)];"
+        " print(y.tobytes().hex())"
     )
     begun = [
         subprocess.Popen([sys.executable, "-c", code, way, tmp_path / way], stdout=subprocess.PIPE)

@@ -61,14 +61,14 @@ def test_a_lock_belongs_to_a_network_not_to_a_wrapper():
 
         @locking.in_turn
         def hold(self, other):
-            """Whether another thread gets through to `other` while this one holds its turn."""
+            """Whether another thread gets through `other` while this one holds its turn."""
             done = threading.Event()
-            threading.Thread(target=lambda: (other.pass_by(), done.set()), daemon=True).start()
+            threading.Thread(target=lambda: other.call(done.set), daemon=True).start()
             return done.wait(0.2)
 
         @locking.in_turn
-        def pass_by(self): ...
+        def call(self, function):
+            function()
 
     shared, another = threading.Event(), threading.Event()
-    assert not Wrapper(shared).hold(Wrapper(shared))
-    assert Wrapper(shared).hold(Wrapper(another))
+    assert not Wrapper(shared).hold(Wrapper(shared)) and Wrapper(shared).hold(Wrapper(another))

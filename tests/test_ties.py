@@ -18,7 +18,7 @@ from specdec_lib.measure import show_ties, ties
 from specdec_lib.measure.compare import command as comparing
 from specdec_lib.measure.ties import BUG, EARLY, ROUNDING, logit_movements, near_tie, rounding_gaps
 from specdec_lib.models.cached.model import CachedModel
-from specdec_lib.models.loading import DTYPES, fast_model
+from specdec_lib.models.loading import DTYPES, on_runtime
 from specdec_lib.models.students import build_student
 
 DTYPES_SEEN = pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
@@ -70,7 +70,7 @@ def test_a_crooked_tree_pass_is_a_bug_however_small_the_margin(crooked, verdict,
 def test_nothing_moves_in_float64_and_on_the_fast_runtime(ladder, prompts):
     context = Context.of(ladder.encode(prompts[0]))
     assert max(logit_movements(small("float64"), context).values()) < 1e-10
-    found = logit_movements(fast_model(small("float32")), context)
+    found = logit_movements(on_runtime(small("float32"), "fast"), context)
     last = found.pop("the last bit")
     assert max(found.values()) == 0 < last < 1e-5
 

@@ -44,7 +44,7 @@ class NgramDraft:
         """Guess how `context` goes on, with fewer guesses where the table knows fewer tokens."""
         guesser = self.guesser(context, chance)
         keys = noise_keys(chance, len(context), len(guesser.limits[0]))
-        nodes, scores = grow_guesses(*guesser, keys)
+        nodes, scores = grow_guesses(guesser, guesser.window, keys)
         given = {"source": self.source, "scores": scores[1:].tolist()}
         return TokenTree.rooted(context).grown(*nodes[:, 1:].tolist(), **given)
 
@@ -53,8 +53,7 @@ class NgramDraft:
         widths, table = self.widths or (self.budget,) * self.depth, self.table
         limits = np.array(widths, np.int64), int(self.budget or 0)  # else compiled anew
         window, match = table.window(context.tokens), match_arrays(self.match)
-        given = table.vocabulary, window, table.order, limits, self._warp(chance), match
-        return Guesser(table.trie, *given)
+        return Guesser(table.trie, window, limits, self._warp(chance), match)
 
     def rank(
         self, tokens: tuple[int, ...], k: int, chance: Chance, position: int
@@ -62,7 +61,7 @@ class NgramDraft:
         """The best k of the max(16, k) likeliest continuations, and gaps as of `MatchTable`."""
         table, [key] = self.table, noise_keys(chance, position, 1)
         window, warp = table.window(tokens), self._warp(chance)
-        found, gaps = rank_continuations(table.trie, table.vocabulary, window, k, warp, key)
+        found, gaps = rank_continuations(table.trie, window, k, warp, key)
         return found.tolist(), gaps.tolist()
 
     def _warp(self, chance: Chance) -> Warp:

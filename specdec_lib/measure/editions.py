@@ -17,8 +17,8 @@ from specdec_lib.core.protocols import LanguageModel
 from specdec_lib.core.tree import TokenTree
 from specdec_lib.measure.intervals import bootstrap, named_interval
 from specdec_lib.measure.texts import Texts, every_domain
+from specdec_lib.models.fast.model import FastModel
 from specdec_lib.models.fast.weights import EDITIONS
-from specdec_lib.models.loading import fast_model
 from specdec_lib.workload import load_ladder
 
 PLACE = DATA / "measured" / "editions.csv"
@@ -31,7 +31,7 @@ def main(arguments: list[str] | None = None) -> None:
     prompts = every_domain("held-out", parser.parse_args(arguments).limit)
     torch.set_num_threads(1)
     ladder, (texts,) = load_ladder(device="cpu"), Texts.stored((Sampler(1.0),))
-    models = [fast_model(ladder.target, edition=edition) for edition in EDITIONS]
+    models = [FastModel(ladder.target.model, "target", edition=edition) for edition in EDITIONS]
     rows = []
     for prompt in tqdm(prompts, "editions", unit="prompt"):
         rows += edition_sums(models, ladder.encode(prompt), texts.of(prompt))

@@ -27,8 +27,7 @@ from specdec_lib.measure.sweep.identity import fingerprint
 from specdec_lib.measure.sweep.ratios import sampling_of
 from specdec_lib.measure.sweep.stacks import SAMPLERS
 from specdec_lib.measure.texts import Texts, write_texts
-from specdec_lib.models.cached.model import CachedModel
-from specdec_lib.models.loading import fast_model
+from specdec_lib.models.fast.model import FastModel
 from specdec_lib.theory import PassTable
 from specdec_lib.workload import DOMAINS, SPLITS, Ladder, Prompt, load_ladder, load_prompts
 
@@ -74,7 +73,7 @@ def pairs() -> Iterator[tuple[str, Ladder, Sequence[Sampler], Sequence[str], int
     yield "4 layers and 1", with_int8_drafts(small), SAMPLERS, DOMAINS[:2], TOKENS
     torch.manual_seed(0)
     target, draft = (
-        fast_model(CachedModel(LlamaForCausalLM(one.model.config).eval(), one.name))
+        FastModel(LlamaForCausalLM(one.model.config), one.name)
         for one in (small.target, small.draft)
     )
     nothing = with_int8_drafts(replace(small, target=target, draft=draft))

@@ -1,37 +1,98 @@
-"""Where a model lies: in a local folder, or under a name on the Hugging Face hub."""
+"""Where a model lies, on disk or on the Hugging Face hub, and tokenizers that models share."""
 
 import functools
+from collections.abc import Mapping
 from os.path import isdir
 from pathlib import Path
 from textwrap import shorten
 
 from huggingface_hub import snapshot_download
 from huggingface_hub.utils import disable_progress_bars
+from transformers import AutoTokenizer, GenerationConfig
+from transformers import PreTrainedTokenizerFast as Tokenizer
+from transformers.models.auto.tokenization_auto import get_tokenizer_config
 
 Source = str | Path
 """A local folder in hub format, or a name on the hub."""
 
 FILES = ("*.json", "*.jinja", "*.model", "*.safetensors", "*.txt")
 OTHERS = ("*/*", "consolidated*")  # the same model in other formats
+LOCAL = {"trust_remote_code": False, "local_files_only": True}  # its code is never run
+PROBES = (
+    "def f(x):\n    return  x ** 2  # ∑ ok\n",
+    "The answer is 1,234.5 – isn't it?",
+    "  indented\ttabs\r\nand lines\n\n\n",
+    "naïve café, 日本語, 🙂, ﬁ",
+    "",
+)
 
 
+@functools.cache
 def model_folder(source: Source) -> Path:
-    """The folder of a model, downloaded once from the hub.  Raises ValueError for no model, and for
-    a path that is no folder, for which no hub is asked.
-    """
+    """The folder of a model, downloaded once if it is no path.  Raises ValueError for no model."""
     if isdir(source):  # False also for what can be no path, such as a name that is too long
         return Path(source)
     if isinstance(source, Path):
         raise ValueError(f"a model is a local folder in hub format; there is no folder {source}")
-    return _downloaded(source)
-
-
-@functools.cache
-def _downloaded(name: str) -> Path:
     disable_progress_bars()
     try:
-        return Path(snapshot_download(name, allow_patterns=FILES, ignore_patterns=OTHERS))
+        return Path(snapshot_download(source, allow_patterns=FILES, ignore_patterns=OTHERS))
     except Exception as error:  # of the HTTP client that this version of huggingface_hub uses
         wanted = 'a local folder in hub format, or a name on the hub like "openai-community/gpt2"'
         why = shorten(f"{type(error).__name__}: {error}", 300)
-        raise ValueError(f"a model is {wanted}; {name} cannot be had ({why})") from error
+        raise ValueError(f"a model is {wanted}; {source} cannot be had ({why})") from error
+
+
+def load_tokenizer(source: Source) -> Tokenizer:
+    """The tokenizer of a model.  Raises ValueError if it needs other packages or own code."""
+    folder, problem = model_folder(source), f"{source!s} has no tokenizer that can be read"
+    remedy = "save a tokenizer.json (`tokenizer.save_pretrained`), or name a folder as `tokenizer`"
+    try:
+        # for some families AutoTokenizer takes their own class, whatever the folder says, and
+        # splits text otherwise; the class of these names adds no rules
+        named = get_tokenizer_config(folder).get("tokenizer_class")
+        plain = named in ("TokenizersBackend", "PreTrainedTokenizerFast")
+        found = (Tokenizer if plain else AutoTokenizer).from_pretrained(folder, **LOCAL)
+    except Exception as error:  # of whichever parser the files need
+        why = str(error).partition("\n")[0]
+        raise ValueError(f"{problem}; {remedy} ({why})") from error
+    # from a configuration alone, an empty tokenizer is made
+    if not isinstance(found, Tokenizer) or len(found) < 2:
+        raise ValueError(f"{problem}, or none of the fast kind; {remedy}")
+    return found
+
+
+def shared_tokenizer(sources: Mapping[str, Source], given: Source | None = None) -> Tokenizer:
+    """The tokenizer that all models share, else ValueError; `given` for models without one."""
+    shared = load_tokenizer(sources["target"] if given is None else given)
+    for name, source in sources.items():
+        own = any(model_folder(source).glob("tokenizer*"))
+        if name != "target" if given is None else own:
+            check_tokenizers(shared, load_tokenizer(source), name)
+    return shared
+
+
+def stop_tokens(config: GenerationConfig | None, tokenizer: Tokenizer) -> tuple[int, ...]:
+    """The stop tokens of a model's generation configuration, else the tokenizer's end of text."""
+    stops = None if config is None else config.eos_token_id
+    stops = tokenizer.eos_token_id if stops is None else stops
+    return tuple(stops) if isinstance(stops, list) else () if stops is None else (stops,)
+
+
+def check_tokenizers(target: Tokenizer, other: Tokenizer, name: str) -> None:
+    """Raises ValueError, naming the first difference, unless both encode alike by equal tokens."""
+    problem = f"the {name} must share the target's tokenizer:"
+    own, theirs = target.get_vocab(), other.get_vocab()  # numbers may have holes
+    if apart := own.items() ^ theirs.items():
+        token, _ = min(apart, key=lambda one: one[::-1])
+        known = f"number {own.get(token)} to the target and {theirs.get(token)} to the {name}"
+        raise ValueError(f"{problem} the token {token!r} is {known}")
+    # padding and the unknown are not used; a special token that one alone names contradicts nothing
+    for special in ("bos_token_id", "eos_token_id"):
+        ids = getattr(target, special), getattr(other, special)
+        if None not in ids and ids[0] != ids[1]:
+            known = f"is {ids[0]} to the target, {ids[1]} to the {name}"
+            raise ValueError(f"{problem} {special} {known}")
+    for text in PROBES:
+        if target.encode(text) != other.encode(text):
+            raise ValueError(f"{problem} both know the same tokens, and encode {text!r} otherwise")

@@ -1,32 +1,36 @@
-"""A model from a folder or from the hub: device, dtype and runtime are decided here, once."""
+"""A model from a folder or the hub: device, dtype and runtime are decided here, once. It is refused
+unless its files hold the tensors that its configuration asks for, and no other: Transformers would
+fill in, leave out, and open any file that an index names.
+"""
 
+import json
+import re
 from collections.abc import Mapping
+from pathlib import Path
 from textwrap import shorten
-from typing import TYPE_CHECKING
+from typing import Any
 
 import torch
 from transformers import (
     AutoConfig,
     AutoModelForCausalLM,
     AutoModelForSeq2SeqLM,
+    PretrainedConfig,
     PreTrainedModel,
 )
-from transformers.utils.logging import disable_progress_bar
+from transformers.utils import SAFE_WEIGHTS_INDEX_NAME, logging
 
 from specdec_lib.core.kinds import checked
 from specdec_lib.core.protocols import LanguageModel
-from specdec_lib.models.cached.model import CachedModel
-from specdec_lib.models.complete import AutoModel, read_network
-from specdec_lib.models.hub import Source, model_folder
-from specdec_lib.models.seq2seq import Seq2SeqModel
+from specdec_lib.models.cached.model import CachedModel, Seq2SeqModel
+from specdec_lib.models.fast.model import FastModel
+from specdec_lib.models.hub import LOCAL, Source, model_folder
 
-if TYPE_CHECKING:
-    from specdec_lib.models.fast.model import FastModel
-
-LOCAL = {"trust_remote_code": False, "local_files_only": True}  # its code is never run
+AutoModel = type[AutoModelForCausalLM] | type[AutoModelForSeq2SeqLM]
 DTYPES = {"float32": torch.float32, "float64": torch.float64, "bfloat16": torch.bfloat16}
 RUNTIMES = ("reference", "fast", "int8", "auto")
 READERS = {AutoModelForCausalLM: "load_seq2seq", AutoModelForSeq2SeqLM: "load_model"}  # of others
+SHARD = re.compile(r"[^/\\]+\.safetensors")
 
 
 @checked
@@ -39,7 +43,7 @@ def load_model(
     runtime: str = "reference",
     tokens: int = 0,
     vocabulary: int | None = None,
-) -> "CachedModel | FastModel":
+) -> CachedModel | FastModel:
     """A decoder-only model from a local folder in hub format, or from the hub: weights in
     safetensors only, and no code that comes with it.
 
@@ -53,10 +57,7 @@ def load_model(
     """
     if runtime not in RUNTIMES:
         raise ValueError(f"runtime is one of {', '.join(RUNTIMES)}, got {runtime!r}")
-    if runtime in ("fast", "int8"):
-        if device not in ("auto", "cpu") or dtype != "float32":
-            got = f"device={device!r} and dtype={dtype!r}"
-            raise ValueError(f"the fast runtime computes in float32 on the CPU, got {got}")
+    if runtime in ("fast", "int8") and device == "auto":
         device = "cpu"
     network = _load(AutoModelForCausalLM, source, device, dtype)
     rows = len(network.get_input_embeddings().weight)
@@ -68,12 +69,13 @@ def load_model(
     return on_runtime(CachedModel(network, name), runtime)
 
 
-def on_runtime(model: CachedModel, runtime: str) -> "CachedModel | FastModel":
+def on_runtime(model: CachedModel, runtime: str) -> CachedModel | FastModel:
     """The same model on a runtime, see `load_model`."""
-    if runtime == "reference" or (runtime == "auto" and model.model.dtype != torch.float32):
+    if runtime == "reference":
         return model
     try:
-        return fast_model(model, edition="int8" if runtime == "int8" else "exact")
+        edition = "int8" if runtime == "int8" else "exact"
+        return FastModel(model.model, model.name, edition=edition)
     except ValueError:
         if runtime != "auto":
             raise
@@ -81,27 +83,10 @@ def on_runtime(model: CachedModel, runtime: str) -> "CachedModel | FastModel":
 
 
 def load_seq2seq(
-    source: Source,
-    name: str,
-    *,
-    device: str = "auto",
-    dtype: str = "float32",
-    max_positions: int = 512,
+    source: Source, name: str, *, device: str = "auto", dtype: str = "float32"
 ) -> Seq2SeqModel:
     """A T5 model, such as "google/flan-t5-small", as `load_model` reads others."""
-    network = _load(AutoModelForSeq2SeqLM, source, device, dtype)
-    return Seq2SeqModel(network, name, max_positions=max_positions)
-
-
-def fast_model(
-    model: "CachedModel | FastModel", *, name: str | None = None, edition: str = "exact"
-) -> "FastModel":
-    """The same model on the fast CPU runtime; the edition "int8" is another model, and needs a name
-    of its own as its draft.  Raises ValueError if the runtime does not know the model.
-    """
-    from specdec_lib.models.fast.model import FastModel  # Numba takes a second to import
-
-    return FastModel(model.model, name or model.name, edition=edition)
+    return Seq2SeqModel(_load(AutoModelForSeq2SeqLM, source, device, dtype), name)
 
 
 def resize_vocabulary(network: PreTrainedModel, vocabulary: int) -> None:
@@ -133,16 +118,59 @@ def _load(kind: AutoModel, source: Source, device: str, dtype: str) -> PreTraine
     if device != "cpu" and not (device.partition(":")[0] == "cuda" and torch.cuda.is_available()):
         known = '"auto", "cpu" or, where there is a GPU, "cuda" or "cuda:N"'
         raise ValueError(f"device is {known}; got {device!r}")
-    disable_progress_bar()
     folder = model_folder(source)
     try:
-        config = AutoConfig.from_pretrained(folder, **LOCAL)
-        if config.is_encoder_decoder == (kind is AutoModelForCausalLM):
-            found = f"{'an' if config.is_encoder_decoder else 'no'} encoder-decoder model"
-            raise ValueError(f"it is {found} ({config.model_type}), which `{READERS[kind]}` reads")
-        network = read_network(kind, str(folder), config, DTYPES[dtype], LOCAL).to(device)
-        network.config.name_or_path = str(source)
-        return network
+        network = _read_network(kind, folder, DTYPES[dtype]).to(device)
     except Exception as error:  # of whichever part of transformers the files upset
         why = shorten(f"{type(error).__name__}: {error}".removeprefix("ValueError: "), 400)
         raise ValueError(f"{source!s} cannot be read as a model on {device}: {why}") from error
+    network.config.name_or_path = str(source)
+    return network
+
+
+def _read_network(kind: AutoModel, folder: Path, dtype: torch.dtype) -> PreTrainedModel:
+    """The network of a folder, on the CPU; raises ValueError if its kind or files are wrong."""
+    config = AutoConfig.from_pretrained(folder, **LOCAL)
+    if config.is_encoder_decoder == (kind is AutoModelForCausalLM):
+        found = f"{'an' if config.is_encoder_decoder else 'no'} encoder-decoder model"
+        raise ValueError(f"it is {found} ({config.model_type}), which `{READERS[kind]}` reads")
+    _check_index(folder, config)
+    safe = {"config": config, "dtype": dtype, "use_safetensors": True, **LOCAL}
+    told = {"ignore_mismatched_sizes": True, "output_loading_info": True}
+    before = logging.get_verbosity()
+    logging.disable_progress_bar()
+    logging.set_verbosity_error()  # of what would be reported, the errors below tell
+    try:
+        network, found = kind.from_pretrained(folder, **safe, **told)
+    finally:
+        logging.set_verbosity(before)
+    _check_tensors(found)
+    ends = network.get_input_embeddings().weight, network.get_output_embeddings().weight
+    if config.get_text_config().tie_word_embeddings and ends[0] is not ends[1]:
+        tied = "its configuration ties its head to its embedding"
+        raise ValueError(f"{tied}, and its files hold two: tie_word_embeddings is wrong")
+    for name, tensor in network.named_parameters():
+        if not torch.isfinite(tensor.sum(dtype=torch.float64)):  # a sum is the quickest look
+            raise ValueError(f"its tensor {name!r} holds NaN or infinite numbers")
+    return network
+
+
+def _check_index(folder: Path, config: PretrainedConfig) -> None:
+    name = getattr(config, "transformers_weights", None) or SAFE_WEIGHTS_INDEX_NAME
+    if name.endswith(".index.json") and (folder / name).is_file():
+        index = json.loads((folder / name).read_text(encoding="utf-8"))
+        for file in index["weight_map"].values():
+            if not (isinstance(file, str) and SHARD.fullmatch(file)):
+                wanted = "allowed are .safetensors beside it"
+                raise ValueError(f"its index {name} names {file!r}; {wanted}")
+
+
+def _check_tensors(found: Mapping[str, Any]) -> None:
+    if others := sorted(found["mismatched_keys"]):
+        name, stored, wanted = others[0]
+        shapes = f"the shape {list(stored)} in the files and {list(wanted)}"
+        raise ValueError(f"its tensor {name!r} has {shapes} in its configuration")
+    for what in ("missing", "unexpected"):
+        if names := sorted(found[f"{what}_keys"]):
+            some = f"{len(names)} {what}: {', '.join(map(repr, names[:3]))}"
+            raise ValueError(f"its tensors are not those of its configuration, {some}")

@@ -1,6 +1,7 @@
 """A language model given by a function, for exact tests on a vocabulary of a few words."""
 
 import itertools
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -39,9 +40,8 @@ class TableModel:
 
     def score(self, context: Context, tree: TokenTree) -> Float[Tensor, "nodes vocab"]:
         check_root(context, tree, self.vocabulary, self.max_positions)
-        return torch.stack(
-            [self.logits(context.tokens + tree.path_tokens(node)) for node in range(len(tree))]
-        )
+        paths = map(tree.path_tokens, range(len(tree)))
+        return torch.stack([self.logits(context.tokens + path) for path in paths])
 
 
 @checked
@@ -51,9 +51,8 @@ def joint_distribution(
     """The exact probability of the next `length` tokens of a model that is sampled on its own."""
     found: dict[tuple[int, ...], float] = {}
     for tokens in itertools.product(range(model.vocabulary), repeat=length):
-        probability = 1.0
-        for place, token in enumerate(tokens):
-            probability *= float(sampler.probs(model.logits(prompt + tokens[:place]))[token])
+        rows = (sampler.probs(model.logits(prompt + tokens[:place])) for place in range(length))
+        probability = math.prod(float(row[token]) for row, token in zip(rows, tokens, strict=True))
         if probability > 0:
             found[tokens] = probability
     return found

@@ -16,12 +16,10 @@ from specdec_lib.core.kinds import checked
 from specdec_lib.core.tree import MatchTable
 from specdec_lib.drafts.max_gram import MaxGram
 from specdec_lib.models.cached.model import CachedModel
-from specdec_lib.models.cut_head import cut_head
-from specdec_lib.models.hub import Source
+from specdec_lib.models.hub import Source, load_tokenizer, shared_tokenizer, stop_tokens
 from specdec_lib.models.katz.model import Katz
 from specdec_lib.models.loading import load_model, on_runtime, sources_card
-from specdec_lib.models.students import assemble
-from specdec_lib.models.tokenizers import load_tokenizer, shared_tokenizer, stop_tokens
+from specdec_lib.models.students import assemble, cut_head
 from specdec_lib.workload.prompts import Prompt
 
 if TYPE_CHECKING:

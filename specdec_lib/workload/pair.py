@@ -9,9 +9,9 @@ from specdec_lib.core.context import Context
 from specdec_lib.core.files import DATA, checked_card
 from specdec_lib.core.kinds import checked
 from specdec_lib.drafts.max_gram import MaxGram
+from specdec_lib.models.cached.model import Seq2SeqModel
+from specdec_lib.models.hub import stop_tokens
 from specdec_lib.models.loading import load_seq2seq
-from specdec_lib.models.seq2seq import Seq2SeqModel
-from specdec_lib.models.tokenizers import stop_tokens
 from specdec_lib.workload.prompts import Prompt
 
 

@@ -19,7 +19,6 @@ from specdec_lib.measure.replay.recording import format_matrix
 from specdec_lib.measure.sweep.stacks import scout
 from specdec_lib.models.cached.model import CachedModel
 from specdec_lib.models.fast.model import FastModel
-from specdec_lib.models.loading import fast_model
 from specdec_lib.workload import Ladder
 
 Drafts = Mapping[str, Draft]
@@ -41,7 +40,7 @@ DEEPER = (
 def with_int8_drafts(ladder: Ladder) -> Ladder:
     """The same ladder with quicker drafts, in the int8 edition where the runtime knows it."""
     int8 = {
-        name: fast_model(model, edition="int8")
+        name: FastModel(model.model, model.name, edition="int8")
         for name, model in _guessers(ladder).items()
         if isinstance(model, FastModel) and model.edition == "exact"
     }

@@ -1,12 +1,10 @@
-"""Which token paths a model has read: a committed context, whose entry numbers are positions,
-and speculative branches. A context that continues the last one costs a look at its new tokens.
-"""
+"""Which token paths a model has read: those of a committed context and of speculative branches."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import takewhile
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Float
@@ -17,23 +15,6 @@ from specdec_lib.core.tree import TokenTree
 
 FAR = 128  # entries of branches that are not moved for a context that takes none of them
 KEPT = 16  # logits of the committed context's end, so that a caller may go back a little
-
-
-@runtime_checkable
-class Network(Protocol):
-    """What computes passes, and holds keys and values by entry."""
-
-    def run_rows(
-        self, tokens: Sequence[int], positions: Sequence[int], paths: list[list[int]], keep: int
-    ) -> Float[Tensor, "keep scored"]:
-        """The logits of the last `keep` of new rows, which one pass writes to the next entries;
-        `paths` are the entries of each one's path beyond the committed context, its own last.
-        """
-        ...
-
-    def move_entries(self, sources: Sequence[int], first: int) -> None:
-        """Move the entries `sources` to the places `first`, first + 1, …"""
-        ...
 
 
 class PassPlan(NamedTuple):
@@ -50,13 +31,19 @@ class PassPlan(NamedTuple):
 class BranchMemory:
     """The path of every cache entry; empty at first.
 
+    run          computes a pass over new rows, whose keys and values become the next entries: from
+                 tokens, positions, the entries of each one's path beyond the committed context, its
+                 own last, and a number, the logits after so many of the last rows
+    move         moves the keys and values of entries, given a list, to the places from one on
     chunk_rows   a longer context is read in pieces of this many tokens
     slack        entries of branches that the context does not continue, which are kept at most
-    committed    the tokens of the entries 0, 1, …: one path
+    committed    the tokens of the entries 0, 1, …, which are their positions: one path
     used         entries in use; those beyond the committed ones belong to speculative branches
     ready        where the logits after an entry are kept: a block of rows, and a row of it
     """
 
+    run: Callable[[Sequence[int], Sequence[int], list[list[int]], int], Tensor]
+    move: Callable[[list[int], int], None]
     chunk_rows: int
     slack: int = 0
     committed: list[int] = field(default_factory=list)
@@ -66,22 +53,16 @@ class BranchMemory:
     _parents: dict[int, int] = field(default_factory=dict)
     _last: tuple[int, ...] = ()
 
-    def __post_init__(self) -> None:
-        if self.chunk_rows < 1:
-            raise ValueError(f"chunk_rows must be at least 1, got {self.chunk_rows}")
-
     def clear(self) -> None:
-        vars(self).update(vars(BranchMemory(self.chunk_rows, self.slack)))
+        vars(self).update(vars(BranchMemory(self.run, self.move, self.chunk_rows, self.slack)))
 
-    def score(
-        self, context: Context, tree: TokenTree, network: Network
-    ) -> Float[Tensor, "nodes scored"]:
+    def score(self, context: Context, tree: TokenTree) -> Float[Tensor, "nodes scored"]:
         """The logits after each node, of unknown rows by one pass; not to be changed."""
         with self.whole_or_nothing():
-            self.read(context, network)
+            self.read(context)
             tokens, positions, parents, keep, nodes = self.plan(context, tree)
             if tokens:
-                block = network.run_rows(tokens, positions, self.paths(parents), keep)
+                block = self.run(tokens, positions, self.paths(parents), keep)
                 self.add(parents, tokens)
                 if nodes == [*self.keep(block)]:
                     return block
@@ -96,31 +77,28 @@ class BranchMemory:
             self.clear()
             raise
 
-    def read(self, context: Context, network: Network) -> None:
+    def read(self, context: Context) -> None:
         """Commit the known beginning of a context, and read a long rest in chunks."""
-        tokens, (first, sources) = context.tokens, self.commit(context)
-        if sources:
-            network.move_entries(sources, first)
+        self.commit(context)
+        tokens = context.tokens
         if len(tokens) - len(self.committed) <= self.chunk_rows:
             return
         self.forget_branches()
         while len(tokens) - self.used > self.chunk_rows:
-            piece = tokens[self.used : self.used + self.chunk_rows]
-            new = range(self.used, self.used + len(piece))
-            network.run_rows(piece, new, [[*range(new.start, entry + 1)] for entry in new], 1)
+            new = range(self.used, self.used + self.chunk_rows)
+            piece = tokens[new.start : new.stop]
+            self.run(piece, new, [[*range(new.start, entry + 1)] for entry in new], 1)
             self.committed.extend(piece)  # there is no branch
-            self.used = len(self.committed)
+            self.used = new.stop
 
-    def commit(self, context: Context) -> tuple[int, list[int]]:
-        """Commit the known beginning of a context, and forget branches that do not continue it;
-        returns where the first entry to be moved goes, and these entries, rising without slack.
-        """
+    def commit(self, context: Context) -> None:
+        """Commit the known beginning of a context; forget branches that do not continue it."""
         tokens, shared = context.tokens, self._shared(context)
         self._last = tokens
         if shared < len(self.committed):
             self._uncommit(shared)
         if not self._parents or (shared == len(tokens)):
-            return 0, []
+            return
         found, entry = [], shared - 1
         for token in tokens[shared:]:
             entry = self._children.get((entry, token), -1)
@@ -129,12 +107,17 @@ class BranchMemory:
             found.append(entry)
         if not found and self.used - shared > FAR and not self.slack:
             self.forget_branches()
-            return 0, []
+            return
         self.committed.extend(tokens[shared : shared + len(found)])
-        branches = self._branches(found[-1] if found else shared - 1, set(found))
+        others = sorted(self._parents.keys() - set(found))
+        known, branches = {found[-1] if found else shared - 1}, []
+        for entry in others:
+            if self._parents[entry] in known:  # it continues the context
+                known.add(entry)
+                branches.append(entry)
         if self.used - len(self.committed) - len(branches) <= self.slack:
-            branches = sorted(self._parents.keys() - set(found))
-        return self._renumber(shared, found, branches)
+            branches = others
+        self._renumber(shared, found, branches)
 
     def plan(self, context: Context, tree: TokenTree) -> PassPlan:
         """The unknown rows of a context that was just committed and of a tree rooted at its end."""
@@ -203,26 +186,15 @@ class BranchMemory:
             self._parents[entry] = entry - 1
         del self.committed[length:]
 
-    def _branches(self, end: int, found: set[int]) -> list[int]:
-        """The entries of the branches that continue the entry `end`, those of `found` left out."""
-        known, branches = {end}, []
-        for entry in sorted(self._parents):
-            if self._parents[entry] in known and entry not in found:
-                known.add(entry)
-                branches.append(entry)
-        return branches
-
-    def _renumber(
-        self, shared: int, found: list[int], branches: list[int]
-    ) -> tuple[int, list[int]]:
+    def _renumber(self, shared: int, found: list[int], branches: list[int]) -> None:
         """Give these entries, and no others beyond the first `shared`, the next numbers."""
         end = shared + len(found) - 1
         if len(self.ready) > 4 * KEPT:
             self.ready = {entry: row for entry, row in self.ready.items() if entry > end - KEPT}
         entries = [*found, *branches]
         place = {entry: shared + number for number, entry in enumerate(entries)}
-        above = {entry: self._parents[entry] for entry in branches}
-        self._parents = {place[entry]: place.get(parent, parent) for entry, parent in above.items()}
+        above = ((entry, self._parents[entry]) for entry in branches)
+        self._parents = {place[entry]: place.get(parent, parent) for entry, parent in above}
         self._children = {
             (place.get(parent, parent), token): place[entry]
             for (parent, token), entry in self._children.items()
@@ -235,4 +207,5 @@ class BranchMemory:
             if entry < shared or entry in place
         }
         still = sum(1 for _ in takewhile(lambda entry: place[entry] == entry, entries))
-        return shared + still, entries[still:]
+        if entries[still:]:
+            self.move(entries[still:], shared + still)

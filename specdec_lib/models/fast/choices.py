@@ -95,15 +95,6 @@ def choose_likeliest(logits, k):
 
 
 @compiled()
-def top_k_columns(logits, top_k):
-    """The columns, rising, of the k largest logits and ties, 0 for all; none for bad logits."""
-    places, found = find_largest(logits, max(1, top_k))
-    if not len(found) or not np.isfinite(found[0]):
-        return places[:0]
-    return np.flatnonzero(logits >= found[-1] if top_k else logits > -np.inf)
-
-
-@compiled()
 def gaps_of(sums):
     """How far each of the falling sums is behind the first, and the first's lead."""
     gaps = sums[0] - sums
@@ -142,17 +133,17 @@ def child_rates(match, gaps):
 
 @compiled()
 def rank_row(logits, width, sampling, key, ids):
-    """Tokens and factors of the best children after a row of logits, none for bad ones: likeliest
-    and probabilities, or with noise match rates. `ids` are the tokens of the columns, and of equal
-    logits the first wins.
+    """Tokens of the best children after a row of logits, none for bad ones, and factors: match
+    rates with noise, else probabilities. `ids` are the columns' tokens; of equals the first wins.
     """
     temperature, top_k, edges, binned = sampling
     if temperature == 0.0:
         columns, factors = choose_likeliest(logits, width)
         return ids[columns], factors
-    columns = top_k_columns(logits, top_k)
-    if not len(columns):
-        return columns, np.empty(0)
+    columns, found = find_largest(logits, max(1, top_k))
+    if not len(found) or not np.isfinite(found[0]):
+        return columns[:0], np.empty(0)
+    columns = np.flatnonzero(logits >= found[-1] if top_k else logits > -np.inf)
     allowed, tokens = logits[columns].astype(np.float64), ids[columns]
     order, gaps = rank_noisiest((allowed - allowed.max()) / temperature, tokens, width, key)
     return tokens[order], child_rates((edges, binned), gaps)

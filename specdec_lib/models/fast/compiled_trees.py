@@ -8,8 +8,8 @@ import numpy as np
 
 from specdec_lib.models.fast.choices import rank_row
 from specdec_lib.models.fast.kernels import copied, many_threads, one_thread
-from specdec_lib.models.fast.tiles import compiled
-from specdec_lib.models.katz.trie import grow_guesses
+from specdec_lib.models.fast.tiles import COLUMNS, compiled
+from specdec_lib.models.katz.trie import grow_guesses, path_tokens
 
 TOKEN, PARENT, DEPTH, ROW = range(4)  # of a node; ROW: the number of the row that it is read in
 # Of a row: its last child, the child of its parent before it, whether the scout guessed it; rows
@@ -62,33 +62,12 @@ def pass_rows(begun, rest, reads, first, stop):
 
 
 @compiled()
-def guesses_below(guesser, noise_keys, reads, row):
-    """The nodes of the scout's tree below a row."""
-    at, depth = row, reads[DEPTH, row]
-    path = np.empty(depth, np.int64)
-    for step in range(depth, 0, -1):
-        path[step - 1], at = reads[TOKEN, at], reads[PARENT, at]
-    nodes, _ = grow_guesses(
-        guesser.trie,
-        guesser.vocabulary,
-        np.concatenate((guesser.window, path)),
-        guesser.order,
-        guesser.limits,
-        guesser.warp,
-        guesser.match,
-        noise_keys[depth:],
-    )
-    return nodes
-
-
-@compiled()
 def add_scouted(guesser, guided, noise_keys, deepest, missing, reads, first, count):
-    """Add the rows that the scout guesses below the best of the rows from `first` on, which have
-    the scores `missing`; return the number of rows.
-    """
+    """Add what the scout guesses below the best rows from `first` on; return the rows' number."""
     order = np.argsort(-missing[: count - first], kind="mergesort")[:guided] + first
     for best in order:
-        nodes = guesses_below(guesser, noise_keys, reads, best)
+        known = path_tokens(reads, best, guesser.window, guesser.trie.order)
+        nodes, _ = grow_guesses(guesser, known, noise_keys[reads[DEPTH, best] :])
         place = np.full(nodes.shape[1], best)
         for node in range(1, len(place)):
             above, token = place[nodes[PARENT, node]], nodes[TOKEN, node]
@@ -119,16 +98,13 @@ def append_children(tokens, factors, node, level, floor, worst, nodes, scores, c
 def keep_best(count, budget, nodes, scores):
     """Keep the root and the `budget` best guesses, of equals the earlier; return the count."""
     order = np.argsort(-scores[1:count], kind="mergesort")[:budget] + 1
-    place = np.full(count, -1)
-    place[0] = 0
-    for number, node in enumerate(np.sort(order)):
-        place[node] = number + 1
-    for node in range(count):
-        if place[node] >= 0:
-            end = place[node]
-            nodes[:, end], scores[end] = nodes[:, node], scores[node]
-            nodes[PARENT, end] = place[nodes[PARENT, node]] if node else -1
-    return min(budget, count - 1) + 1
+    place, end = np.zeros(count, np.int64), 0
+    for node in np.sort(order):  # each after its parent, which has no lower score
+        end += 1
+        place[node], scores[end] = end, scores[node]
+        nodes[:, end] = nodes[:, node]
+        nodes[PARENT, end] = place[nodes[PARENT, end]]
+    return end + 1
 
 
 @compiled()
@@ -168,7 +144,7 @@ def grow_known(limits, sampling, noise, reads, read, logits, ranked, missing, no
 
 
 @no_type_check
-def _grow(begun, rest, limits, sampling, noise, scout, network, buffers, sizes):
+def _grow(begun, rest, limits, sampling, noise, scout, sizes, weights, buffers):
     """Grow a tree: of its nodes the tokens, parents, depths and whether the scout guessed them, and
     scores; tokens and parents of the rows read, the root's first; their logits; and the passes, 0
     for bad logits.
@@ -178,24 +154,21 @@ def _grow(begun, rest, limits, sampling, noise, scout, network, buffers, sizes):
     limits     children per node at each depth, the budget (or 0), and the lowest score
     noise      the key of each depth's noise, and the tokens that the head scores
     scout      a `Guesser`, and below how many missing nodes it guesses before a pass
-    sizes      the width of a row of logits; the most nodes; and the most rows
+    sizes      the most nodes, and the most rows
     """
-    (columns, most, longest), widest, deepest = sizes, limits[0].max(), len(limits[0]) - 1
-    (shape, tables, layers, head), (keys, values), (guesser, guided) = network, buffers, scout
+    (most, longest), (guesser, guided), columns = sizes, scout, weights.head[0].shape[1] * COLUMNS
+    widest, deepest = limits[0].max(), len(limits[0]) - 1
     reads, logits = np.zeros((6, longest), np.int64), np.empty((longest, columns), np.float32)
     nodes, scores, missing = np.zeros((4, most), np.int64), np.ones(most), np.ones(longest)
-    ranked = (
-        np.full(longest, -1),
-        np.zeros((longest, widest), np.int64),
-        np.zeros((longest, widest)),
-    )
+    found, factors = np.full(longest, -1), np.zeros((longest, widest))
+    ranked = found, np.zeros(factors.shape, np.int64), factors
     nodes[TOKEN, 0], nodes[PARENT, 0] = rest[-1], -1
     read, rows, count, passes = 0, 1, 1, 0
     while read < rows:
         if guided:  # deeper nodes than `deepest` get no children
             rows = add_scouted(guesser, guided, noise[0], deepest, missing, reads, read, rows)
-        new = pass_rows(begun, rest, reads, read, rows), rows - read
-        run_pass(*new, shape, tables, layers, head, keys, values, logits[read:rows])
+        new = pass_rows(begun, rest, reads, read, rows)
+        run_pass(new, rows - read, weights, buffers, logits[read:rows])
         passes, read = passes + 1, rows
         count, rows = grow_known(
             limits, sampling, noise, reads, read, logits, ranked, missing, nodes, scores

@@ -18,10 +18,9 @@ from specdec_lib.models.fast.arithmetic import (
     layer_norm,
     linear_panels,
     panel_sums,
-    pieces,
     prepared,
+    strip,
 )
-from specdec_lib.models.fast.lanes import strip
 from specdec_lib.models.fast.tiles import COLUMNS, TOGETHER, compiled
 
 PIECE = 8  # panels of a call where there is one thread; fewer are shared out evenly among several
@@ -41,16 +40,6 @@ def embed(tokens, positions, tables, x):
         x[row] = tables[0][tokens[row]]
         if len(tables[1]):
             x[row] += tables[1][positions[row]]
-
-
-@compiled()
-def scratch(count, width, inner, layers, gated):
-    """Empty rows: of the model's width, twice; joined, attended, wide and middle ones."""
-    joined = np.empty((count, layers[1][0].shape[1] * COLUMNS), np.float32)
-    wide = np.empty((count, layers[3][0].shape[1] * COLUMNS), np.float32)
-    middle = np.empty((count, wide.shape[1] // 2 if gated else wide.shape[1]), np.float32)
-    x, h = np.empty((count, width), np.float32), np.empty((count, width), np.float32)
-    return x, h, joined, np.empty((count, inner), np.float32), wide, middle
 
 
 @compiled(LINEAR_IN_ORDER)
@@ -123,24 +112,35 @@ def store_rows(joined, heads, size, start, keys, values):
 
 
 @no_type_check
-def _pass(rows, keep, shape, tables, layers, head, keys, values, logits):
+def _multiply(linear, layer, x, y, activation, added):
+    """Write one of the linear layers x Wᵀ + bias, activated, to y, or add it."""
+    given = prepared(x, linear[0])
+    for piece in prange((linear[0].shape[1] + PIECE - 1) // PIECE):
+        linear_panels(linear, layer, piece, PIECE, given, y, activation, added)
+
+
+@no_type_check
+def _pass(rows, keep, weights, buffers, logits):
     """Compute new rows, store their keys and values, and write the logits of the last `keep`.
 
     rows    tokens, positions, first entry, committed entries, and per row the entries of its path
             beyond these, [rows, longest], and their number
     """
     tokens, positions, start, committed, paths, counts = rows
+    (shape, tables, layers, head), (keys, values) = weights, buffers
     heads, key_heads, size, activation, gated, centred, epsilon = shape
     cosines, sines = tables[2], tables[3]
     norms, mixed, out, up, down = layers
     count, width = len(tokens), tables[0].shape[1]
-    x, h, joined, attended, wide, middle = scratch(count, width, heads * size, layers, gated)
+    x, h = np.empty((count, width), np.float32), np.empty((count, width), np.float32)
+    joined = np.empty((count, mixed[0].shape[1] * COLUMNS), np.float32)
+    attended = np.empty((count, heads * size), np.float32)
+    wide = np.empty((count, up[0].shape[1] * COLUMNS), np.float32)
+    middle = np.empty((count, wide.shape[1] // 2), np.float32) if gated else wide
     embed(tokens, positions, tables, x)
     for layer in range(len(mixed[0])):
         layer_norm(x, norms[layer, 0], norms[layer, 1], epsilon, centred, h)
-        given = prepared(h, mixed[0])
-        for piece in prange(pieces(mixed, PIECE)):
-            linear_panels(mixed, layer, piece, PIECE, given, joined, NONE, False)
+        multiply(mixed, layer, h, joined, NONE, False)
         if len(cosines):
             rotate(joined, heads + key_heads, size, cosines, sines, positions)
         store_rows(joined, heads, size, start, keys[layer], values[layer])
@@ -149,25 +149,15 @@ def _pass(rows, keep, shape, tables, layers, head, keys, values, logits):
             queries, seen = joined[:, first : first + size], (start + count, committed, paths)
             key, value = keys[layer, shared], values[layer, shared]
             attend(queries, key, value, *seen, counts, attended, first)
-        given = prepared(attended, out[0])
-        for piece in prange(pieces(out, PIECE)):
-            linear_panels(out, layer, piece, PIECE, given, x, NONE, True)
+        multiply(out, layer, attended, x, NONE, True)
         layer_norm(x, norms[layer, 2], norms[layer, 3], epsilon, centred, h)
-        given = prepared(h, up[0])
-        for piece in prange(pieces(up, PIECE)):
-            linear_panels(up, layer, piece, PIECE, given, wide, activation, False)
+        multiply(up, layer, h, wide, activation, False)
         if gated:
             for row in prange(count):
                 gate(wide[row], middle[row])
-        else:
-            middle = wide
-        given = prepared(middle, down[0])
-        for piece in prange(pieces(down, PIECE)):
-            linear_panels(down, layer, piece, PIECE, given, x, NONE, True)
+        multiply(down, layer, middle, x, NONE, True)
     layer_norm(x[count - keep :], norms[-1, 0], norms[-1, 1], epsilon, centred, h)
-    given = prepared(h[:keep], head[0])
-    for piece in prange(pieces(head, PIECE)):
-        linear_panels(head, 0, piece, PIECE, given, logits, NONE, False)
+    multiply(head, 0, h[:keep], logits, NONE, False)
 
 
 def copied(function, name, **names):
@@ -179,5 +169,8 @@ def copied(function, name, **names):
 
 OTHERS = ("setitem", "numpy", "reduction", "inplace_binop", "stencil", "fusion")
 ONLY_LOOPS = {"prange": True} | dict.fromkeys(OTHERS, False)
-one_thread = compiled()(copied(_pass, "one_thread"))
-many_threads = compiled(parallel=ONLY_LOOPS)(copied(_pass, "many_threads", PIECE=TOGETHER))
+in_parallel = compiled(parallel=ONLY_LOOPS)
+multiply_on_one = compiled()(copied(_multiply, "multiply_on_one"))
+multiply_on_many = in_parallel(copied(_multiply, "multiply_on_many", PIECE=TOGETHER))
+one_thread = compiled()(copied(_pass, "one_thread", multiply=multiply_on_one))
+many_threads = in_parallel(copied(_pass, "many_threads", multiply=multiply_on_many))

@@ -9,7 +9,7 @@ from operator import mul
 import numba
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 from transformers import PreTrainedModel
 
@@ -19,63 +19,48 @@ from specdec_lib.core.locking import in_turn
 from specdec_lib.core.protocols import Ranked, Usage, check_root
 from specdec_lib.core.tree import MatchTable, TokenTree
 from specdec_lib.models.cached.path_memory import BranchMemory, PassPlan
-from specdec_lib.models.cut_head import CutHead
 from specdec_lib.models.fast import choices, compiled_trees, kernels
-from specdec_lib.models.fast.weights import COLUMNS, EDITIONS, read_weights, replace_outputs
+from specdec_lib.models.fast.tiles import COLUMNS
+from specdec_lib.models.fast.weights import EDITIONS, read_weights
 from specdec_lib.models.katz.trie import NO_GUESSES, Guesser
+from specdec_lib.models.students import CutHead
 
 CHUNK_ROWS = 48  # a longer prompt is read in pieces: three tiles of sixteen rows
 SCRATCH = 128  # cache entries allocated at first beyond the model's positions
 MOST = 4096  # nodes of a tree that is grown in one call
-SMALL = 16_000_000  # bytes of weights up to which one thread is best
+SMALL = 4_000_000  # parameters up to which one thread is best
 
 
 class FastModel:
-    """A GPT-2 or Llama model on the fast CPU runtime, with the counts of `CachedModel`; a row has
-    the very bits that it has on its own, and forgetting changes none. Threads take turns.
+    """A GPT-2 or Llama model in float32 on the fast CPU runtime, with the counts of `CachedModel`;
+    a row has the very bits that it has on its own, whatever was read before and on however many
+    threads (PyTorch's number for a large model). Threads that call it take turns.
 
-    model      in float32 or bfloat16 on the CPU; the arithmetic is in float32
     edition    "exact": only the order of sums differs from the reference; "int8": another model
-    threads    at most the machine's; None takes PyTorch's number for a large model and one for a
-               small one; no bit of a result depends on it
 
     Raises ValueError for a model that the compiled pass cannot run.
     """
 
-    def __init__(
-        self,
-        model: PreTrainedModel,
-        name: str,
-        *,
-        edition: str = "exact",
-        threads: int | None = None,
-    ) -> None:
+    def __init__(self, model: PreTrainedModel, name: str, *, edition: str = "exact") -> None:
         self.weights = read_weights(model.eval(), edition)
         self.model, self.name, self.edition = model, name, edition
         head = model.get_output_embeddings()
-        self.vocabulary = len(head.weight)
+        self.vocabulary, self.usage = len(head.weight), Usage()
         self.max_positions = int(model.config.max_position_embeddings)
-        if threads is None:
-            threads = torch.get_num_threads() if self.weights.nbytes > SMALL else 1
-        if threads < 1:
-            raise ValueError(f"a pass runs on at least 1 thread, got {threads}")
+        threads = torch.get_num_threads() if model.num_parameters() > SMALL else 1
         self.threads = min(threads, numba.config.NUMBA_NUM_THREADS)
         self._run_pass, self._grow = kernels.one_thread, compiled_trees.grow_on_one_thread
+        self.runtime = f"fast: {EDITIONS[edition]}, {self.threads} thread"
         if self.threads > 1:
+            self.runtime += "s"
             _start_threads()
             self._run_pass = kernels.many_threads
             self._grow = compiled_trees.grow_on_many_threads
         self._cut = head if isinstance(head, CutHead) else None
         self._others = self._cut and self._cut.others  # whose rows the weights hold too
         self._ids = np.arange(self.vocabulary) if self._cut is None else self._cut.places.numpy()
-        self.usage, self._memory = Usage(), BranchMemory(CHUNK_ROWS)
-        entries = -(-(min(self.max_positions, 1024) + SCRATCH) // COLUMNS) * COLUMNS
-        self._buffers = self.weights.buffers(entries)
-
-    @property
-    def runtime(self) -> str:
-        threads = f"{self.threads} thread{'s' if self.threads > 1 else ''}"
-        return f"fast: {EDITIONS[self.edition]}, {threads}"
+        self._memory = BranchMemory(self.run_rows, self._move, CHUNK_ROWS)
+        self._buffers = self.weights.buffers(min(self.max_positions, 1024) + SCRATCH)
 
     @in_turn
     def forget(self) -> None:
@@ -83,9 +68,8 @@ class FastModel:
 
     @in_turn
     def score(self, context: Context, tree: TokenTree) -> Float[Tensor, "nodes vocab"]:
-        check_root(context, tree, self.vocabulary, self.max_positions)
-        self._score_prompt_of(context)
-        scored = self._memory.score(context, tree, self)
+        self._prepare(context, tree)
+        scored = self._memory.score(context, tree)
         if self._cut is None:
             return scored.clone()
         whole = np.full((len(scored), self.vocabulary), -np.inf, np.float32)
@@ -100,9 +84,8 @@ class FastModel:
         sampling = choices.compiled_sampling(chance.sampler, match, self.vocabulary)
         if sampling is None:
             return None
-        check_root(context, tree, self.vocabulary, self.max_positions)
-        self._score_prompt_of(context)
-        scored = self._memory.score(context, tree, self).numpy()
+        self._prepare(context, tree)
+        scored = self._memory.score(context, tree).numpy()
         keys = choices.noise_keys(chance, len(context), max(tree.depths) + 1)[[*tree.depths]]
         width, ids = min(width, len(self._ids)), self._ids
 
@@ -128,72 +111,59 @@ class FastModel:
     ) -> TokenTree | None:
         room = max(0, self.max_positions - len(context) + 1)
         short = [min(width, self.vocabulary) for width in widths[:room]]
-        levels = [1, *([budget] * len(short) if budget else accumulate(short, mul))]
-        most = 2 + ((budget + 1) * budget if budget else sum(levels))
         guesser, guided, source = scout or (NO_GUESSES, 0, "")
-        longest = sum(levels[:-1])
-        if guided:  # each pass reads nodes of several levels, and what is guessed below the best
-            longest = len(short) * (longest + guided * guesser.guesses)
+        most, longest = _tree_sizes(short, budget, guided * guesser.guesses)
         sampling = choices.compiled_sampling(chance.sampler, match, self.vocabulary)
         fixed = budget and chance.sampler.temperature > 0 and not match.edges
         if sampling is None or fixed or not short or max(most, longest, *short) > MOST:
             return None
-        check_root(context, root := TokenTree.rooted(context), self.vocabulary, self.max_positions)
-        self._score_prompt_of(context)
+        self._prepare(context, root := TokenTree.rooted(context))
         with self._memory.whole_or_nothing():
-            self._memory.read(context, self)
+            self._memory.read(context)
             plan = self._memory.plan(context, root)
             if not plan.tokens:
                 return None
             limits = np.array(short), budget or 0, float(floor)
             keys = choices.noise_keys(chance, len(context), len(short) + len(guesser.limits[0]))
-            sizes, guide = (self.weights.columns, most, longest), (guesser, guided)
-            nodes, scores = self._grow_compiled(plan, limits, sampling, keys, guide, sizes)
+            settings = limits, sampling, (keys, self._ids), (guesser, guided), (most, longest)
+            nodes, scores = self._grow_compiled(plan, *settings)
         tokens, parents, _, scouted = nodes[:, 1:].tolist()
         sources = [source if its else self.name for its in scouted]
         return root.grown(tokens, parents, source=sources, scores=scores[1:].tolist())
 
     def _grow_compiled(
-        self,
-        plan: PassPlan,
-        limits: tuple[np.ndarray, int, float],
-        sampling: choices.Sampling,
-        keys: np.ndarray,
-        guide: tuple[Guesser, int],
-        sizes: tuple[int, int, int],
-    ) -> tuple[np.ndarray, np.ndarray]:
-        memory, weights = self._memory, self.weights
-        start = memory.used
-        self._reserve(start + len(plan.tokens) + sizes[2])
+        self, plan: PassPlan, *settings: tuple
+    ) -> tuple[Int[np.ndarray, "4 nodes"], Float[np.ndarray, " nodes"]]:
+        """Grow a tree from a planned root by compiled `settings`; remember what was read."""
+        memory = self._memory
+        start, rest = memory.used, len(plan.tokens)
+        self._reserve(start + rest + settings[-1][-1])
         root_path = np.array(memory.paths(plan.parents)[-1])
+        begun = plan.positions[0], start, len(memory.committed), root_path
         began = self._start()
         nodes, scores, reads, logits, passes = self._grow(
-            (plan.positions[0], start, len(memory.committed), root_path),
-            *(np.array(plan.tokens), limits, sampling, (keys, self._ids), guide),
-            (weights.shape, weights.tables, weights.layers, weights.head),
-            *(self._buffers, sizes),
+            begun, np.array(plan.tokens), *settings, self.weights, self._buffers
         )
         choices.check_finite(passes, self.name)
         tokens, parents = reads[:, 1:]
-        rows, root = len(plan.tokens) + len(tokens), start + len(plan.tokens) - 1
-        self.usage += Usage(passes, rows, time.perf_counter() - began)
+        self.usage += Usage(passes, rest + len(tokens), time.perf_counter() - began)
         memory.add(plan.parents, plan.tokens)
-        memory.add((root + parents).tolist(), tokens.tolist())
+        memory.add((start + rest - 1 + parents).tolist(), tokens.tolist())
         memory.keep(torch.from_numpy(logits)[:, : len(self._ids)])
         return nodes, scores
 
-    def _score_prompt_of(self, context: Context) -> None:
+    def _prepare(self, context: Context, tree: TokenTree) -> None:
         """Score the prompt's own tokens as well; the logits that are kept lack them."""
+        check_root(context, tree, self.vocabulary, self.max_positions)
         head = self._cut
         if head is not None:
             head.set_prompt(context.prompt)
             if head.others is not self._others:
                 self._memory.ready.clear()
-                first = len(head.frequent) // COLUMNS * COLUMNS  # the panels before it stay
-                self.weights = replace_outputs(self.weights, first, head.scored_rows(first))
+                self.weights = self.weights.with_prompt_of(head, self.edition)
                 self._others, self._ids = head.others, head.places.numpy()
 
-    def move_entries(self, sources: Sequence[int], first: int) -> None:
+    def _move(self, sources: list[int], first: int) -> None:
         keys, values = self._buffers
         entries, places = np.array(sources), np.arange(first, first + len(sources))
         panels, columns = entries // COLUMNS, entries % COLUMNS
@@ -203,18 +173,15 @@ class FastModel:
     def run_rows(
         self, tokens: Sequence[int], positions: Sequence[int], paths: list[list[int]], keep: int
     ) -> Float[Tensor, "keep scored"]:
-        start, weights = self._memory.used, self.weights
+        start = self._memory.used
         self._reserve(start + len(tokens))
         counts = [len(path) for path in paths]
         padded = np.array([path + [0] * (max(counts) - len(path)) for path in paths])
         committed = len(self._memory.committed)
         rows = np.array(tokens), np.array(positions), start, committed, padded, np.array(counts)
-        logits = np.empty((keep, weights.columns), np.float32)
+        logits = np.empty((keep, self.weights.columns), np.float32)
         began = self._start()
-        self._run_pass(
-            *(rows, keep, weights.shape, weights.tables, weights.layers, weights.head),
-            *(*self._buffers, logits),
-        )
+        self._run_pass(rows, keep, self.weights, self._buffers, logits)
         self.usage += Usage(1, len(tokens), time.perf_counter() - began)
         return torch.from_numpy(logits)[:, : len(self._ids)]
 
@@ -230,6 +197,15 @@ class FastModel:
             more = size << (-(-entries // size) - 1).bit_length()
             self._buffers = larger_keys, larger_values = self.weights.buffers(more)
             larger_keys[:, :, : keys.shape[2]], larger_values[:, :, :, :size] = keys, values
+
+
+def _tree_sizes(widths: Sequence[int], budget: int | None, guesses: int) -> tuple[int, int]:
+    """The most nodes of a tree, and rows read for it, where a scout adds `guesses` per pass."""
+    levels = [1, *([budget] * len(widths) if budget else accumulate(widths, mul))]
+    nodes, rows = 2 + ((budget + 1) * budget if budget else sum(levels)), sum(levels[:-1])
+    if guesses:  # each pass reads nodes of several levels, and what is guessed below the best
+        rows = len(widths) * (rows + guesses)
+    return nodes, rows
 
 
 @functools.cache

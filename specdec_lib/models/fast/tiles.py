@@ -26,17 +26,13 @@ BLOCK = 32  # weights of a column with one step
 RECORD = BLOCK * COLUMNS + 4 * COLUMNS  # bytes of a block of sixteen columns
 ROW_RECORD = BLOCK // 4 + 2  # 32-bit words of a row's block: its numbers, scale and scaled sum
 FEATURES = {} if config.CPU_NAME else binding.get_host_cpu_features()
-WIDE, DOT_PRODUCTS = FEATURES.get("avx512f", False), FEATURES.get("avx512vnni", False)
-AVX2 = FEATURES.get("avx2", False)
+DOT_PRODUCTS, AVX2 = FEATURES.get("avx512vnni", False), FEATURES.get("avx2", False)
 # of a tile: weights come once for all its rows; of two float32 panels at a time for few rows
-ROWS, TOGETHER, FEW_ROWS = (16, 2, 2) if WIDE and DOT_PRODUCTS else (4, 1, 0)
+ROWS, TOGETHER, FEW_ROWS = (16, 2, 2) if DOT_PRODUCTS else (4, 1, 0)
 
 HERE = Path(__file__).parent
-COMPILED = (
-    *("tiles.py", "lanes.py", "arithmetic.py", "kernels.py", "choices.py", "compiled_trees.py"),
-    "../katz/trie.py",
-)
-DIGEST = hashlib.sha256(b"".join((HERE / name).read_bytes() for name in COMPILED)).hexdigest()[:16]
+COMPILED = (*sorted(HERE.glob("*.py")), HERE.parent / "katz" / "trie.py")
+DIGEST = hashlib.sha256(b"".join(path.read_bytes() for path in COMPILED)).hexdigest()[:16]
 if not config.CACHE_DIR and os.access(HERE, os.W_OK):
     # Numba's cache checks the date of one file; what is compiled here depends on all of these
     config.CACHE_DIR = str(HERE / "__pycache__" / f"compiled-{DIGEST}")
@@ -54,6 +50,7 @@ FLOATS, INTS = ir.VectorType(FLOAT, COLUMNS), ir.VectorType(INT, COLUMNS)
 HALVES, BYTES = ir.VectorType(HALF, COLUMNS), ir.VectorType(BYTE, 4 * COLUMNS)
 SHORTS, FEW = ir.VectorType(ir.IntType(16), 16), ir.VectorType(BYTE, 16)
 PAIRS, QUARTER = ir.VectorType(INT, 8), ir.VectorType(INT, 4)
+FETCH = [ir.Constant(INT, one) for one in (0, 0, 1)]  # to read, and to leave the caches to others
 
 
 def _at(builder, base, offset, kind):
@@ -79,12 +76,6 @@ def call(builder, name, kind, *args, flags=()):
 
 def _fma(builder, x, y, total):
     return call(builder, "llvm.fma.v16f32", FLOATS, x, y, total)
-
-
-def _fetch(builder, place):
-    """Ask for a place ahead of time; the hint leaves the caches to other data."""
-    how = (ir.Constant(INT, one) for one in (0, 0, 1))
-    call(builder, "llvm.prefetch.p0", ir.VoidType(), place, *how)
 
 
 def _add_float32(builder, totals, places, rows):
@@ -243,7 +234,7 @@ def _tile(builder, add, sizes, counts, given, steps, depth):
         next_panels = builder.mul(steps[0], ir.Constant(whole, len(panels)))
         for place in here:
             for line in range(0, sizes[0], 64):
-                ahead = builder.add(next_panels, ir.Constant(whole, line))
-                _fetch(builder, builder.gep(place, [ahead]))
+                ahead = builder.gep(place, [builder.add(next_panels, ir.Constant(whole, line))])
+                call(builder, "llvm.prefetch.p0", ir.VoidType(), ahead, *FETCH)
         add(builder, totals, here, [builder.gep(row, [along]) for row in rows])
     return totals

@@ -1,56 +1,69 @@
 """The weights of a GPT-2 or Llama model from Hugging Face, laid out for the compiled pass."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from jaxtyping import Float32
-from torch import Tensor
+from torch import Tensor, nn
 from transformers import PreTrainedModel
+from transformers.pytorch_utils import Conv1D
 
 from specdec_lib.models.cached.model import check_attention
-from specdec_lib.models.fast.arithmetic import count_steps
-from specdec_lib.models.fast.layouts import (
-    Linear,
-    Matrix,
-    Numbers,
-    Shape,
-    Tables,
-    gpt2_layout,
-    llama_layout,
-    numbers,
-)
+from specdec_lib.models.fast.arithmetic import GELU_TANH, NONE, count_steps
 from specdec_lib.models.fast.tiles import BLOCK, COLUMNS
+from specdec_lib.models.students import CutHead
 
 EDITIONS = {  # and their arithmetic
     "exact": "float32 sums over float32 weights",
     "int8": "whole sums over rows and weights of 8 bits",
 }
-LAYOUTS = {"gpt2": gpt2_layout, "llama": llama_layout}
+GELU_NAMES = ("gelu_new", "gelu_pytorch_tanh")
+# by kind of model: the norms before attention and before the MLP, and the last one
+NORMS = {
+    "gpt2": ("ln_1", "ln_2", "ln_f"),
+    "llama": ("input_layernorm", "post_attention_layernorm", "norm"),
+}
+# and the linear layers: queries, keys and values; attention's output; the MLP's up, after its gate
+# if there is one; and down
+LINEARS = {
+    "gpt2": (("attn.c_attn",), ("attn.c_proj",), ("mlp.c_fc",), ("mlp.c_proj",)),
+    "llama": (
+        ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"),
+        ("self_attn.o_proj",),
+        ("mlp.gate_proj", "mlp.up_proj"),
+        ("mlp.down_proj",),
+    ),
+}
+EMPTY = np.empty((0, 0), np.float32)
 
+Numbers = Float32[np.ndarray, "..."]
+Matrix = Float32[np.ndarray, "_ _"]
+Linear = tuple[Matrix, Numbers | None]
+"""The weight [outs, ins] and the bias of a linear layer."""
+Shape = tuple[int, int, int, int, bool, bool, np.float32]
+"""Heads, key heads, size of a head, activation, whether the MLP is gated, whether norms are
+centred, epsilon.
+"""
+Tables = tuple[Numbers, Numbers, Numbers, Numbers]
+"""Token and position embeddings, cosines and sines by position; empty for none."""
 Panels = tuple[np.ndarray, np.ndarray]
 """Weights [layers, panels, …], see `tiles`, and a bias per output, [layers, panels · 16]."""
 
 
-@dataclass(frozen=True, eq=False)
-class Weights:
-    """The arguments of the compiled pass that stay the same, see `layouts`: of the layers the norms
-    and the panels of the four linear layers, of the head its panels as one layer.
+class Weights(NamedTuple):
+    """The arguments of the compiled pass that stay the same.
+
+    layers    norms [layers + 1, 4, width], weight and bias before attention and before the MLP, the
+              last one behind them; and the panels of the four linear layers, see `LINEARS`
+    head      its panels as one layer
     """
 
     shape: Shape
     tables: Tables
     layers: tuple[Numbers, Panels, Panels, Panels, Panels]
     head: Panels
-    edition: str
-
-    @property
-    def nbytes(self) -> int:
-        """Of all tables and panels."""
-        norms, *groups = self.layers
-        parts = (part for group in (*groups, self.head) for part in group)
-        return norms.nbytes + sum(part.nbytes for part in (*self.tables, *parts))
 
     @property
     def columns(self) -> int:
@@ -58,48 +71,111 @@ class Weights:
         return self.head[0].shape[1] * COLUMNS
 
     def buffers(self, entries: int) -> tuple[Numbers, Numbers]:
-        """Empty keys […, entries ÷ 16, size, 16] and values […, size ÷ 16, entries, 16]."""
+        """Empty keys […, panels, size, 16] and values […, size ÷ 16, panels · 16, 16]."""
         layers, heads, size = len(self.layers[0]) - 1, self.shape[1], self.shape[2]
-        panels = -(-entries // COLUMNS)
+        panels, whole = -(-entries // COLUMNS), size // COLUMNS
         keys = np.zeros((layers, heads, panels, size, COLUMNS), np.float32)
-        return keys, np.zeros((layers, heads, size // COLUMNS, entries, COLUMNS), np.float32)
+        return keys, np.zeros((layers, heads, whole, panels * COLUMNS, COLUMNS), np.float32)
+
+    def with_prompt_of(self, head: CutHead, edition: str) -> "Weights":
+        """These weights with the outputs of a head whose prompt has changed."""
+        first = len(head.frequent) // COLUMNS * COLUMNS  # the panels before it stay
+        new = stack_panels([(_numbers(head.scored_rows(first)), None)], edition)
+        panels, biases = (
+            np.concatenate([old[:, : first // part], more], axis=1)
+            for old, more, part in zip(self.head, new, (COLUMNS, 1), strict=True)
+        )
+        return self._replace(head=(panels, biases))
 
 
-def read_weights(model: PreTrainedModel, edition: str = "exact") -> Weights:
-    """The weights of a model, "exact" in float32 or "int8" in blocks of 32, see `block_steps`;
-    raises ValueError that names what the compiled pass does not compute.
-    """
+def read_weights(model: PreTrainedModel, edition: str) -> Weights:
+    """The weights of a model; raises ValueError that names what is not computed."""
     if edition not in EDITIONS:
         raise ValueError(f"an edition is {' or '.join(EDITIONS)}, got {edition!r}")
     kind = model.config.model_type
-    if kind not in LAYOUTS:
-        known = f"the fast runtime knows {' and '.join(LAYOUTS)} models"
+    if kind not in LINEARS:
+        known = f"the fast runtime knows {' and '.join(LINEARS)} models"
         raise ValueError(f"{known}, got {kind!r}; the reference runtime runs any decoder")
-    if model.dtype not in (torch.float32, torch.bfloat16) or model.device.type != "cpu":
+    if model.dtype != torch.float32 or model.device.type != "cpu":
         got = f"a model in {model.dtype} on {model.device}"
-        raise ValueError(f"the fast runtime computes in float32 on a CPU, got {got}")
+        raise ValueError(f"the fast runtime computes in float32 on the CPU, got {got}")
     check_attention(model)
-    with torch.no_grad():
-        shape, tables, norms, linears, head = LAYOUTS[kind](model)
-        panels = (stack_panels(group, edition, len(norms) - 1) for group in linears)
-        return Weights(shape, tables, (norms, *panels), stack_panels([head], edition), edition)
-
-
-def replace_outputs(weights: Weights, first: int, rows: Tensor) -> Weights:
-    """The same weights with other rows of the output matrix from `first`, a whole panel, on."""
-    panels, biases = stack_panels([(numbers(rows), None)], weights.edition)
-    joined = (
-        np.concatenate([old[:, : first // part], new], axis=1)
-        for old, new, part in zip(weights.head, (panels, biases), (COLUMNS, 1), strict=True)
+    shape, tables = (_gpt2_tables if kind == "gpt2" else _llama_tables)(model)
+    body, head = model.base_model, model.get_output_embeddings()
+    layers = body.h if kind == "gpt2" else body.layers
+    *inner, last = NORMS[kind]
+    norms = [[layer.get_submodule(name) for name in inner] for layer in layers]
+    norms = np.stack([_norm_rows(pair) for pair in (*norms, [body.get_submodule(last)] * 2)])
+    panels = (
+        stack_panels((_linear(layer, names) for layer in layers), edition, len(layers))
+        for names in LINEARS[kind]
     )
-    return replace(weights, head=tuple(joined))
+    outputs = head.scored_rows() if isinstance(head, CutHead) else head.weight
+    head_panels = stack_panels([(_numbers(outputs), None)], edition)
+    return Weights(shape, tables, (norms, *panels), head_panels)
+
+
+def _gpt2_tables(model: PreTrainedModel) -> tuple[Shape, Tables]:
+    config, body = model.config, model.base_model
+    size, activation = config.n_embd // config.n_head, config.activation_function
+    scaled = config.scale_attn_by_inverse_layer_idx or not config.scale_attn_weights
+    reasons = {
+        f"the activation {activation!r}": activation not in GELU_NAMES,
+        "attention scaled by layer": scaled,
+        "cross-attention": config.add_cross_attention,
+    }
+    _check(model, reasons, {"an MLP": config.n_inner or 0, "heads": size})
+    epsilon = np.float32(config.layer_norm_epsilon)
+    shape = config.n_head, config.n_head, size, GELU_TANH, False, True, epsilon
+    return shape, (_numbers(body.wte.weight), _numbers(body.wpe.weight), EMPTY, EMPTY)
+
+
+def _llama_tables(model: PreTrainedModel) -> tuple[Shape, Tables]:
+    config, body = model.config, model.base_model
+    size, width = body.layers[0].self_attn.head_dim, config.hidden_size
+    sizes = {"a width": width, "heads": size, "an MLP": config.intermediate_size}
+    _check(model, {f"the activation {config.hidden_act!r}": config.hidden_act != "silu"}, sizes)
+    positions = torch.arange(config.max_position_embeddings)[None]
+    turns = [_numbers(table[0]) for table in body.rotary_emb(torch.zeros(width), positions)]
+    heads = config.num_attention_heads, config.num_key_value_heads
+    shape = *heads, size, NONE, True, False, np.float32(config.rms_norm_eps)
+    return shape, (_numbers(body.embed_tokens.weight), EMPTY, *turns)
+
+
+def _check(model: PreTrainedModel, reasons: dict[str, bool], sizes: dict[str, int]) -> None:
+    """Raises ValueError if a reason holds, or a size is no multiple of the panels' columns."""
+    odd = {f"{name} of {size}, not a multiple of {COLUMNS}": size for name, size in sizes.items()}
+    found = [reason for reason, holds in reasons.items() if holds]
+    found += [reason for reason, size in odd.items() if size % COLUMNS]
+    if found:
+        what = f"{' or '.join(found)} of this {model.config.model_type}"
+        raise ValueError(f"the fast runtime does not know {what}; the reference runtime does")
+
+
+def _numbers(tensor: Tensor) -> Numbers:
+    """The elements as contiguous float32."""
+    return np.ascontiguousarray(tensor.detach().float().numpy())
+
+
+def _norm_rows(norms: Sequence[nn.Module]) -> Numbers:
+    """Weight and bias of each of some norms, in turn; zeros for the bias of an RMS norm."""
+    pairs = [(norm.weight, getattr(norm, "bias", torch.zeros_like(norm.weight))) for norm in norms]
+    return np.stack([_numbers(one) for pair in pairs for one in pair])
+
+
+def _linear(layer: nn.Module, names: Sequence[str]) -> Linear:
+    """The linear layers with these names in one; GPT-2 stores a weight as [ins, outs]."""
+    parts = [layer.get_submodule(name) for name in names]
+    weights = [part.weight.t() if isinstance(part, Conv1D) else part.weight for part in parts]
+    biases = [part.bias for part in parts if part.bias is not None]
+    return _numbers(torch.cat(weights)), _numbers(torch.cat(biases)) if biases else None
 
 
 def stack_panels(layers: Iterable[Linear], edition: str, count: int = 1) -> Panels:
     """The panels of one linear layer of each of `count` decoder layers, made one at a time."""
     panels, biases = np.empty(0), np.empty(0)
     for number, (weight, bias) in enumerate(layers):
-        made = PANELS[edition](weight)
+        made = _byte_panels(weight) if edition == "int8" else _panels(weight)
         if not number:
             panels = np.empty((count, *made.shape), made.dtype)
             biases = np.zeros((count, len(made) * COLUMNS), np.float32)
@@ -109,7 +185,13 @@ def stack_panels(layers: Iterable[Linear], edition: str, count: int = 1) -> Pane
     return panels, biases
 
 
-def _bytes(weight: Matrix) -> np.ndarray:
+def _panels(weight: Matrix) -> np.ndarray:
+    """[outs, ins] to [panels, ins, 16]; missing outputs are zeros."""
+    whole = _filled(weight)
+    return np.ascontiguousarray(whole.reshape(-1, COLUMNS, whole.shape[1]).transpose(0, 2, 1))
+
+
+def _byte_panels(weight: Matrix) -> np.ndarray:
     """[outs, ins] to [panels, ins ÷ 32, 576], see `tiles`: in steps of which `block_steps` says."""
     whole = _filled(weight, BLOCK)
     blocks = whole.reshape(len(whole), -1, BLOCK)
@@ -123,6 +205,12 @@ def _bytes(weight: Matrix) -> np.ndarray:
     return np.concatenate([tiled.reshape(-1, count, BLOCK * COLUMNS), *ends], axis=2)
 
 
+def _filled(weight: Matrix, block: int = 1) -> Matrix:
+    """The weights of whole panels and blocks, with zeros behind the given ones."""
+    outs, ins = weight.shape
+    return np.pad(weight, ((0, -outs % COLUMNS), (0, -ins % block)))
+
+
 def block_steps(
     blocks: Float32[np.ndarray, "outs blocks 32"],
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -130,34 +218,17 @@ def block_steps(
     where they give the very weights back, else 255 steps from lowest to highest.
     """
     low, high, size = blocks.min(2), blocks.max(2), np.abs(blocks).max(2)
-    found = _in_steps(blocks, (high - low) / 255, low)[:3]
+    *found, _ = _in_steps(blocks, (high - low) / 255, low)
     for step, start in (((high - low) / 15, low), (size / 127, size / 127 * -128)):
         *tried, same = _in_steps(blocks, step, start)
         for old, new in zip(found, tried, strict=True):
             old[same] = new[same]
-    return found
+    return tuple(found)
 
 
-def _in_steps(
-    blocks: np.ndarray, step: np.ndarray, low: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+def _in_steps(blocks: np.ndarray, step: np.ndarray, low: np.ndarray) -> tuple[np.ndarray, ...]:
     """The nearest whole numbers of rounded steps, and whether blocks come back exactly."""
     step, low = step.astype(np.float16), low.astype(np.float16)
     numbers, same = np.empty(blocks.shape, np.uint8), np.empty(step.shape, np.bool_)
     count_steps(blocks, step.astype(np.float32), low.astype(np.float32), numbers, same)
     return numbers, step, low, same
-
-
-def _panels(weight: Matrix) -> np.ndarray:
-    """[outs, ins] to [panels, ins, 16]; missing outputs are zeros."""
-    whole = _filled(weight)
-    return np.ascontiguousarray(whole.reshape(-1, COLUMNS, whole.shape[1]).transpose(0, 2, 1))
-
-
-PANELS = {"exact": _panels, "int8": _bytes}
-
-
-def _filled(weight: Matrix, block: int = 1) -> Matrix:
-    """The weights of whole panels and blocks, with zeros behind the given ones."""
-    outs, ins = weight.shape
-    return np.pad(weight, ((0, -outs % COLUMNS), (0, -ins % block)))

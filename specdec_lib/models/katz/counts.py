@@ -1,13 +1,15 @@
 """Counts of n-grams in a trie with one level per length: the vocabulary, then pairs (number of the
-first n−1 tokens in the level above, last token), sorted.
+first n−1 tokens in the level above, last token), sorted; and their file, packed as byte planes.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from io import BytesIO
 from itertools import pairwise, zip_longest
+from pathlib import Path
 
 import numpy as np
-from jaxtyping import Bool, Float64, Int, Integer, Shaped
+from jaxtyping import Float64, Int, Integer, Shaped
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,16 +45,23 @@ def count_ngrams(
     streams: Iterable[Integer[np.ndarray, " _"]], vocabulary: int, order: int
 ) -> tuple[Level, ...]:
     """The levels of all n-grams up to `order` tokens, each within one stream."""
-    from tqdm import tqdm
-
-    text, inside = _joined(streams, vocabulary, order)
+    parts = [part for part in map(np.asarray, streams) if part.size]
+    if not parts or min(vocabulary, order) < 1:
+        got = f"{vocabulary}, {order} and {len(parts)} streams with tokens"
+        raise ValueError(f"an n-gram table has a vocabulary, an order and text, got {got}")
+    text = np.concatenate(parts).astype(np.int64)
+    if text.min() < 0 or text.max() >= vocabulary:
+        got = f"{text.min()}…{text.max()}"
+        raise ValueError(f"tokens must lie in 0…{vocabulary - 1}, got {got}")
+    inside = np.ones(len(text), bool)  # whether the next token belongs to the same stream
+    inside[np.cumsum([len(part) for part in parts]) - 1] = False
     tokens, counts = np.arange(vocabulary, dtype=np.int32), np.bincount(text, minlength=vocabulary)
     found = [(tokens, counts, np.zeros(vocabulary, np.int64))]
     starts, numbers = np.arange(len(text)), text
-    for length in tqdm(range(2, order + 1), desc="n-grams", unit="level", leave=False):
+    for length in range(2, order + 1):
         alive = inside[starts + length - 2]
         starts, numbers = starts[alive], numbers[alive]
-        keys = numbers.astype(np.int64) * vocabulary + text[starts + length - 1]
+        keys = numbers * vocabulary + text[starts + length - 1]
         seen, numbers, counts = np.unique(keys, return_inverse=True, return_counts=True)
         found.append(((seen % vocabulary).astype(np.int32), counts, seen // vocabulary))
     levels = []
@@ -85,18 +94,47 @@ def suffixes(levels: Sequence[Level]) -> list[Int[np.ndarray, " ngrams"]]:
     return links
 
 
-def _joined(
-    streams: Iterable[np.ndarray], vocabulary: int, order: int
-) -> tuple[Int[np.ndarray, " text"], Bool[np.ndarray, " text"]]:
-    """All streams joined, and for each token whether the next one belongs to the same stream."""
-    parts = [part for part in map(np.asarray, streams) if part.size]
-    if not parts or min(vocabulary, order) < 1:
-        got = f"{vocabulary}, {order} and {len(parts)} streams with tokens"
-        raise ValueError(f"an n-gram table has a vocabulary, an order and text, got {got}")
-    text = np.concatenate(parts)
-    if text.min() < 0 or text.max() >= vocabulary:
-        got = f"{text.min()}…{text.max()}"
-        raise ValueError(f"tokens must lie in 0…{vocabulary - 1}, got {got}")
-    inside = np.ones(len(text), bool)
-    inside[np.cumsum([len(part) for part in parts]) - 1] = False
-    return text.astype(np.int32), inside
+def pack_levels(levels: Sequence[Level], taken: np.ndarray) -> bytes:
+    """The content of a table's file; the same table gives the same bytes."""
+    arrays = {"order": np.array(len(levels)), "taken": taken}
+    for depth, (level, longer) in enumerate(zip_longest(levels, levels[1:])):
+        if depth:
+            arrays[f"tokens_{depth}"] = _planes(level.tokens)
+        arrays[f"counts_{depth}"] = _planes(level.counts)
+        if longer is not None:
+            arrays[f"fans_{depth}"] = _planes(level.fans(longer))
+            arrays[f"ends_{depth}"] = _planes(level.ends)
+    stream = BytesIO()
+    np.savez_compressed(stream, allow_pickle=False, **arrays)
+    return stream.getvalue()
+
+
+def read_levels(path: Path) -> tuple[tuple[Level, ...], np.ndarray]:
+    """The levels and taken counts of a table's file.  Raises ValueError if it is damaged."""
+    levels: list[Level] = []
+    try:
+        with np.load(path, allow_pickle=False) as arrays:
+            for depth in range(order := int(arrays["order"])):
+                counts = _whole(arrays[f"counts_{depth}"])
+                tokens, parents, ends = np.arange(len(counts)), 0 * counts, 0 * counts
+                if depth:
+                    tokens = _whole(arrays[f"tokens_{depth}"])
+                    parents = np.arange(len(levels[-1])).repeat(_whole(arrays[f"fans_{depth - 1}"]))
+                if depth + 1 < order:
+                    ends = _whole(arrays[f"ends_{depth}"])
+                levels.append(Level(tokens.astype(np.int32), counts, ends, parents))
+            return tuple(levels), arrays["taken"]
+    except Exception as damage:  # of numpy, the zip file or its compression
+        remedy = "`specdec distil ngrams` counts it anew"
+        problem = f"the n-gram table {path} is missing or damaged ({damage})"
+        raise ValueError(f"{problem}: {remedy}") from damage
+
+
+def _planes(values: np.ndarray) -> np.ndarray:
+    small = values.astype(np.min_scalar_type(int(values.max(initial=0))).newbyteorder("<"))
+    return np.ascontiguousarray(small.view(np.uint8).reshape(len(small), small.itemsize).T)
+
+
+def _whole(planes: np.ndarray) -> np.ndarray:
+    whole = np.ascontiguousarray(planes.T).view(f"<u{len(planes)}").reshape(-1)
+    return whole.astype(np.int64)

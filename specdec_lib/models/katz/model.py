@@ -1,11 +1,19 @@
-"""A Katz back-off n-gram model: a language model that costs microseconds per token."""
+"""A Katz back-off n-gram model: a language model that costs microseconds per token.
+
+    P(w|h) = (c(hw) − taken) / c(h) if hw was seen, else a(h) · P(w|h′), where h′ is h without its
+    oldest token
+
+Discounts are multiples of 2⁻²⁰: row sums are exact in float64 (up to 2³³ tokens of text). Source:
+Katz 1987; where we differ, c(h) is the sum over continuations, and absolute discounting (Chen and
+Goodman 1999, section 2) replaces a Good–Turing estimate that leaves (0, 1].
+"""
 
 import functools
-import os
 import sys
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import ClassVar
 
@@ -18,10 +26,13 @@ from specdec_lib.core.context import Context
 from specdec_lib.core.files import write_whole
 from specdec_lib.core.protocols import check_root
 from specdec_lib.core.tree import TokenTree
-from specdec_lib.models.katz import table_file
-from specdec_lib.models.katz.backoff import DISCOUNTED, back_off, taken_counts
-from specdec_lib.models.katz.counts import Level, above_thresholds, count_ngrams
-from specdec_lib.models.katz.trie import Trie, find_contexts, find_likeliest, make_trie
+from specdec_lib.models.katz import counts
+from specdec_lib.models.katz.counts import Level
+from specdec_lib.models.katz.trie import Trie, find_likeliest
+
+DISCOUNTED = 5  # the largest count that Good–Turing discounts
+SMOOTHING = 1  # added to every unigram count
+GRAIN = 2.0**-20
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,9 +40,6 @@ class Katz:
     """Counts of all n-grams up to some length, the unigrams first, with Katz back-off.
 
     taken     per length from 2 on, the discount of a count of 0, 1, … 5 and above
-
-    Source: Katz 1987. Where we differ: absolute discounting replaces a Good–Turing estimate that
-    leaves (0, 1], and c(h) is the sum over continuations.
     """
 
     levels: tuple[Level, ...]
@@ -49,18 +57,23 @@ class Katz:
         cls, streams: Iterable[Integer[np.ndarray, " _"]], vocabulary: int, order: int = 3
     ) -> "Katz":
         """The model of token streams, with n-grams of at most `order` tokens within a stream."""
-        levels = count_ngrams(streams, vocabulary, order)
+        levels = counts.count_ngrams(streams, vocabulary, order)
         taken = [taken_counts(level.counts) for level in levels[1:]]
         return cls(levels, np.array(taken).reshape(order - 1, DISCOUNTED + 2))
 
     @classmethod
-    def load(cls, path: str | os.PathLike) -> "Katz":
+    def load(cls, path: Path) -> "Katz":
         """The table that `save` wrote.  Raises ValueError if the file is missing or damaged."""
-        return cls(*table_file.read(Path(path)))
+        return cls(*counts.read_levels(path))
 
-    def save(self, path: str | os.PathLike) -> None:
+    def save(self, path: Path) -> None:
         """Write the table to a compressed .npz file, whole or not at all."""
-        write_whole(Path(path), table_file.packed(self.levels, self.taken))
+        write_whole(path, counts.pack_levels(self.levels, self.taken))
+
+    @property
+    def file_bytes(self) -> int:
+        """The size of the file that `save` writes."""
+        return len(counts.pack_levels(self.levels, self.taken))
 
     @property
     def order(self) -> int:
@@ -77,24 +90,26 @@ class Katz:
 
     @functools.cached_property
     def trie(self) -> Trie:
-        return make_trie(self.levels, *back_off(self.levels, self.taken))
+        levels, (probabilities, weights) = self.levels, back_off(self.levels, self.taken)
+        fans = [level.fans(longer) for level, longer in pairwise(levels)]
+        fans = np.concatenate([*fans, np.zeros(len(levels[-1]), np.int64)])
+        stop = self.vocabulary + np.cumsum(fans)
+        tokens, mass = np.concatenate([one.tokens for one in levels]), np.concatenate(probabilities)
+        rows = np.concatenate([np.zeros(self.vocabulary), 1 + np.arange(len(fans)).repeat(fans)])
+        best = np.lexsort((-mass, rows))
+        weights = np.concatenate([*weights, np.ones(len(levels[-1]))])
+        sizes = self.vocabulary, self.order
+        return Trie(*sizes, tokens, stop - fans, stop, weights, tokens[best], mass[best])
 
     def probs(self, tokens: Sequence[int]) -> Float64[np.ndarray, " vocab"]:
         """The distribution of the next token after `tokens`, of which the last order − 1 count."""
-        trie = self.trie
-        row = trie.probabilities[: self.vocabulary].copy()
-        for entry in find_contexts(trie, self.window(tokens)):
-            its = slice(trie.begin[entry], trie.stop[entry])
-            row *= trie.weights[entry]
-            row[trie.tokens[its]] = trie.probabilities[its]
+        found, row = self.top(tokens, self.vocabulary), np.zeros(self.vocabulary)
+        row[found[0]] = found[1]
         return row
 
     def top(self, tokens: Sequence[int], m: int) -> tuple[list[int], list[float]]:
         """The m likeliest next tokens, best first, a tie to the lower one, and probabilities."""
-        if m < 1:
-            raise ValueError(f"m is at least 1, got {m}")
-        most, window = min(m, self.vocabulary), self.window(tokens)
-        found, values = find_likeliest(self.trie, self.vocabulary, window, most)
+        found, values = find_likeliest(self.trie, self.window(tokens), min(m, self.vocabulary))
         return found.tolist(), values.tolist()
 
     def window(self, tokens: Sequence[int]) -> Int64[np.ndarray, " known"]:
@@ -110,16 +125,13 @@ class Katz:
         check_root(context, tree, self.vocabulary, self.max_positions)
         window = context.tokens[-self.order :]
         rows = [self.probs(window + tree.path_tokens(node)) for node in range(len(tree))]
-        with np.errstate(divide="ignore"):
-            return torch.from_numpy(np.log(np.stack(rows)))
+        return torch.from_numpy(np.stack(rows)).log()
 
     def bigrams(self) -> Int[np.ndarray, " vocab"]:
         """The most likely seen continuation of each token, the lowest of a tie; −1 for none."""
         begin, stop = (ends[: self.vocabulary] for ends in (self.trie.begin, self.trie.stop))
-        likeliest = np.full(self.vocabulary, -1, np.int64)
-        continued = begin < stop
-        likeliest[continued] = self.trie.best_tokens[begin[continued]]
-        return likeliest
+        first = self.trie.best_tokens.take(begin, mode="clip")
+        return np.where(begin < stop, first, np.int64(-1))
 
     def pruned(self, max_bytes: int) -> "Katz":
         """This table without its rarest n-grams, so that `save` writes at most `max_bytes`: with
@@ -130,15 +142,53 @@ class Katz:
         def thinned(raised: int) -> Katz:
             """Below thresholds raised this many times in turn, the longest n-grams' first."""
             thresholds = [1 + (raised + depth) // lengths for depth in range(lengths)]
-            return replace(self, levels=above_thresholds(self.levels, thresholds))
-
-        def fits(raised: int) -> bool:
-            table = thinned(raised)
-            return len(table_file.packed(table.levels, table.taken)) <= max_bytes
+            return replace(self, levels=counts.above_thresholds(self.levels, thresholds))
 
         most = max((int(level.counts.max(initial=0)) for level in self.levels[1:]), default=0)
         every = range(lengths * most + 1)
-        raised = bisect_left(every, True, key=fits)
+        raised = bisect_left(every, True, key=lambda one: thinned(one).file_bytes <= max_bytes)
         if raised == len(every):
             raise ValueError(f"the unigrams alone take more than the allowed {max_bytes} bytes")
         return thinned(raised)
+
+
+def taken_counts(seen: Int[np.ndarray, " ngrams"]) -> Float64[np.ndarray, " r"]:
+    """The discount of a count of 0, 1, … 5 and above, for the n-grams of one length: Good–Turing
+    where all its discounts lie in (0, 1] and no N_1 … N_6 is zero, else absolute with D = N_1 /
+    (N_1 + 2 N_2), or ½ where N_1 or N_2 is zero.
+    """
+    often = np.bincount(np.minimum(seen, DISCOUNTED + 2), minlength=DISCOUNTED + 3)
+    n, r, taken = often.astype(np.float64), np.arange(1, DISCOUNTED + 1), np.zeros(DISCOUNTED + 2)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        common = (DISCOUNTED + 1) * n[DISCOUNTED + 1] / n[1]
+        discounts = ((r + 1) * n[r + 1] / (r * n[r]) - common) / (1 - common)
+    if n[1 : DISCOUNTED + 2].all() and ((0 < discounts) & (discounts <= 1)).all():
+        taken[1:-1] = (1 - discounts) * r
+    else:
+        taken[1:] = n[1] / (n[1] + 2 * n[2]) if n[1] and n[2] else 0.5
+    return np.floor(taken / GRAIN) * GRAIN
+
+
+def back_off(
+    levels: Sequence[Level], taken: Float64[np.ndarray, "lengths r"]
+) -> tuple[list[Float64[np.ndarray, " _"]], list[Float64[np.ndarray, " _"]]]:
+    """Per level, the probability of each n-gram's last token after the others, and back-off
+    weights. A row whose seen continuations hold all that is left is scaled to sum to 1.
+    """
+    links = counts.suffixes(levels)
+    mass = (levels[0].counts + SMOOTHING).astype(np.float64)
+    held, scale, left = np.array([mass.sum()]), np.array([mass.sum()]), np.zeros(1)
+    probabilities, weights = [mass / mass.sum()], []
+    for depth, (level, longer) in enumerate(pairwise(levels)):
+        link, continued, shorter_mass = links[depth], level.fans(longer) > 0, mass
+        mass = longer.counts - taken[depth][np.minimum(longer.counts, DISCOUNTED + 1)]
+        seen = level.summed(shorter_mass[links[depth + 1]], longer)
+        unseen = (held[link] - seen) / scale[link] + left[link]
+        held, total = level.summed(mass, longer), level.counts - level.ends
+        scale = np.where(unseen > 0, total, held)
+        scale[~continued] = 1.0
+        left = np.where(unseen > 0, total - held, 0.0) / scale
+        weights.append(np.divide(left, unseen, out=np.zeros_like(left), where=unseen > 0))
+        weights[-1][~continued] = 1.0
+        probabilities.append(mass / scale[longer.parents])
+    return probabilities, weights

@@ -1,10 +1,5 @@
-"""Compiled lookups in an n-gram table, and trees of guesses from it in one call. An n-gram
-continues as the entries from `begin` to `stop`, whose last tokens rise; beside them stands the same
-row with the most likely first.
-"""
+"""Compiled lookups in an n-gram table, and trees of guesses from it in one call."""
 
-from collections.abc import Sequence
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -12,32 +7,30 @@ from jaxtyping import Float64, Int32, Int64
 
 from specdec_lib.models.fast.choices import child_rates, gaps_of, rank_noisiest
 from specdec_lib.models.fast.tiles import compiled
-from specdec_lib.models.katz.counts import Level
 
 CONSIDERED = 16  # continuations that are warped and ranked; the others are too unlikely
 
 
 class Trie(NamedTuple):
-    """Back-off weights of all n-grams, and probabilities of their last `tokens`, by entry.
+    """The last `tokens` and back-off weights of all n-grams of at most `order` tokens, by entry.
 
-    begin, stop      where the continuations of each entry lie; equal where it has none
+    begin, stop      of the continuations of each entry, whose tokens rise; equal for none
     best_tokens      `tokens` with each row in the order of falling probability, a tie to the lower
     best             their probabilities
     """
 
+    vocabulary: int
+    order: int
     tokens: Int32[np.ndarray, " entries"]
     begin: Int64[np.ndarray, " entries"]
     stop: Int64[np.ndarray, " entries"]
     weights: Float64[np.ndarray, " entries"]
-    probabilities: Float64[np.ndarray, " entries"]
     best_tokens: Int32[np.ndarray, " entries"]
     best: Float64[np.ndarray, " entries"]
 
 
 class Warp(NamedTuple):
-    """How likely continuations are warped and ranked: the temperature of the text that the table
-    was counted on, and that of the noise, 0 for none, with top-k and top-p as of `Sampler`.
-    """
+    """Temperatures of the counted text and of the noise, 0 for none; top-k and top-p."""
 
     counted_at: float
     temperature: float
@@ -46,12 +39,10 @@ class Warp(NamedTuple):
 
 
 class Guesser(NamedTuple):
-    """What `grow_guesses` takes of a table and a context besides the keys of the noise."""
+    """A table, the context's last tokens, and limits: widths by depth, and a budget or 0."""
 
     trie: Trie
-    vocabulary: int
     window: Int64[np.ndarray, " known"]
-    order: int
     limits: tuple[Int64[np.ndarray, " depths"], int]
     warp: Warp
     match: tuple[Float64[np.ndarray, " edges"], Float64[np.ndarray, "bins ranks"]]
@@ -64,37 +55,10 @@ class Guesser(NamedTuple):
 
 
 NO_GUESSES = Guesser(
-    Trie(*(np.empty(0, its) for its in "i4 i8 i8 f8 f8 i4 f8".split())),
-    *(0, np.empty(0, np.int64), 2, (np.empty(0, np.int64), 0), Warp(1.0, 0.0, 0, 1.0)),
+    Trie(0, 2, *(np.empty(0, its) for its in "i4 i8 i8 f8 i4 f8".split())),
+    *(np.empty(0, np.int64), (np.empty(0, np.int64), 0), Warp(1.0, 0.0, 0, 1.0)),
     (np.empty(0), np.zeros((1, 1))),
 )  # for a compiled call without an n-gram table
-
-
-def make_trie(
-    levels: Sequence[Level],
-    probabilities: Sequence[Float64[np.ndarray, " _"]],
-    weights: Sequence[Float64[np.ndarray, " _"]],
-) -> Trie:
-    """The trie of a table's levels and of what `back_off` made of them."""
-    fans = [level.fans(longer) for level, longer in pairwise(levels)]
-    fans = np.concatenate([*fans, np.zeros(len(levels[-1]), np.int64)])
-    stop = len(levels[0]) + np.cumsum(fans)
-    tokens, joined = (
-        np.concatenate(one) for one in ([level.tokens for level in levels], list(probabilities))
-    )
-    rows = np.concatenate(
-        [np.zeros(len(levels[0]), np.int64), 1 + np.arange(len(fans)).repeat(fans)]
-    )
-    order = np.lexsort((-joined, rows))
-    return Trie(
-        tokens,
-        stop - fans,
-        stop,
-        np.concatenate([*weights, np.ones(len(levels[-1]))]),
-        joined,
-        tokens[order],
-        joined[order],
-    )
 
 
 @compiled()
@@ -120,13 +84,13 @@ def find_contexts(trie, window):
 
 
 @compiled()
-def find_likeliest(trie, vocabulary, window, most):
+def find_likeliest(trie, window, most):
     """The most likely next tokens, best first, a tie to the lower one, and their probabilities."""
     contexts = find_contexts(trie, window)
     tokens, found, count = np.empty(most, np.int64), np.empty(most, np.float64), 0
     for length in range(len(contexts), -1, -1):
         begin = trie.begin[contexts[length - 1]] if length else 0
-        stop = trie.stop[contexts[length - 1]] if length else vocabulary
+        stop = trie.stop[contexts[length - 1]] if length else trie.vocabulary
         longer = contexts[length] if length < len(contexts) else -1
         for place in range(begin, stop):
             token, probability = trie.best_tokens[place], trie.best[place]
@@ -162,11 +126,9 @@ def count_allowed(scaled, top_k, top_p):
 
 
 @compiled()
-def rank_continuations(trie, vocabulary, window, k, warp, key):
+def rank_continuations(trie, window, k, warp, key):
     """The k best of the max(k, 16) likeliest next tokens under a key's noise, and their gaps."""
-    tokens, found = find_likeliest(trie, vocabulary, window, max(k, CONSIDERED))
-    if not len(tokens):
-        return tokens, found
+    tokens, found = find_likeliest(trie, window, max(k, CONSIDERED))
     heat = warp.temperature if warp.temperature else 1.0
     scaled = (np.log(found) - np.log(found[0])) * (warp.counted_at / heat)
     if warp.temperature:
@@ -177,12 +139,12 @@ def rank_continuations(trie, vocabulary, window, k, warp, key):
 
 
 @compiled()
-def choose_children(trie, vocabulary, window, k, warp, match, key):
+def choose_children(trie, window, k, warp, match, key):
     """The best next tokens, and match rates under noise or probabilities, the factors of scores."""
     if warp.temperature:
-        tokens, gaps = rank_continuations(trie, vocabulary, window, k, warp, key)
+        tokens, gaps = rank_continuations(trie, window, k, warp, key)
         return tokens, child_rates(match, gaps)
-    tokens, found = find_likeliest(trie, vocabulary, window, max(k, CONSIDERED))
+    tokens, found = find_likeliest(trie, window, max(k, CONSIDERED))
     if warp.counted_at != 1.0:
         found = found**warp.counted_at
         found /= found.sum()
@@ -204,14 +166,12 @@ def path_tokens(nodes, node, window, order):
 
 
 @compiled()
-def grow_guesses(trie, vocabulary, window, order, limits, warp, match, keys):
-    """A tree of guesses after a window: tokens and parents of its nodes, and their scores.
-
-    limits    children per node at each depth; and the budget, filled with the best scores, a tie to
-              the earlier parent and then the lower rank, or 0, which keeps all children
-    keys      of the noise at each depth
+def grow_guesses(guesser, window, keys):
+    """A guesser's tree after a window, under `keys` of noise by depth: tokens and parents, and
+    scores. A budget is filled with the best, a tie to the earlier parent and then the lower rank.
     """
-    widths, budget = limits
+    trie, warp, match = guesser.trie, guesser.warp, guesser.match
+    widths, budget = guesser.limits
     most = budget * budget if budget else np.cumprod(widths).sum()
     guesses, guess_scores, made = np.empty((2, most), np.int64), np.empty(most), 0
     size = 1 + (budget if budget else most)
@@ -219,10 +179,9 @@ def grow_guesses(trie, vocabulary, window, order, limits, warp, match, keys):
     while True:
         depth = nodes[2, node]
         if depth < len(widths) and node + 1 < size:
-            known = path_tokens(nodes, node, window, order)
-            tokens, factors = choose_children(
-                trie, vocabulary, known, widths[depth], warp, match, keys[depth]
-            )
+            known = path_tokens(nodes, node, window, trie.order)
+            given = known, widths[depth], warp, match, keys[depth]
+            tokens, factors = choose_children(trie, *given)
             for child in range(len(tokens)):
                 guesses[0, made], guesses[1, made] = tokens[child], node
                 guess_scores[made] = scores[node] * factors[child]

@@ -27,7 +27,6 @@ from specdec_lib.measure.intervals import bootstrap, named_interval
 from specdec_lib.measure.replay import record
 from specdec_lib.measure.texts import Texts, every_domain
 from specdec_lib.models.batched import BatchedPasses, draw
-from specdec_lib.models.katz import table_file
 from specdec_lib.models.katz.model import Katz
 from specdec_lib.models.students import assemble
 from specdec_lib.suite.distil.lessons import read_head
@@ -134,7 +133,7 @@ def grow(vocabulary: int, samples: np.ndarray, along: dict[str, Along]) -> pd.Da
         seconds = time.perf_counter() - started
         for name, table in (("whole", whole), ("pruned", whole.pruned(BYTES))):
             size = {"millions": millions, "table": name, "ngrams": table.ngrams}
-            size["bytes"] = len(table_file.packed(table.levels, table.taken))
+            size["bytes"] = table.file_bytes
             size["build_seconds"] = seconds
             for sampling, own in along.items():
                 rows.append(size | {"sampling": sampling} | knows(table, own, TEMPERATURE))

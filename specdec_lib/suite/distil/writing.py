@@ -25,7 +25,7 @@ from specdec_lib.core.files import DATA, tensor_file, write_whole
 from specdec_lib.core.locking import only_process
 from specdec_lib.measure.texts import every_domain
 from specdec_lib.models.batched import BatchedPasses, draw
-from specdec_lib.models.tokenizers import load_tokenizer
+from specdec_lib.models.hub import load_tokenizer
 from specdec_lib.suite.setup import load_target, prepare_target
 from specdec_lib.workload import DOMAINS
 
