@@ -29,7 +29,7 @@ def sweep_work(folder: Path) -> pd.DataFrame:
     from tiny import tiny_ladder
 
     from specdec_lib.measure.sweep import grid
-    from specdec_lib.measure.sweep.running import sweep
+    from specdec_lib.measure.sweep.grid import sweep
     from specdec_lib.workload import load_prompts
 
     paused(grid, "decode")

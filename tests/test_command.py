@@ -97,7 +97,7 @@ def test_a_link_a_device_and_a_folder_are_never_replaced(link, tmp_path):
     assert link.is_symlink() and link.read_text() == "mine" and not Path("/dev/full").is_file()
 
 
-MEASURING = "acceptance.prediction cascades.variants editions sweep.command sweep.measuring"
+MEASURING = "acceptance.prediction cascades.variants editions sweep.command"
 MEASURING += " latency.measuring race.command race.learning rule_bench.command texts"
 
 

@@ -5,7 +5,7 @@ import linecache
 import pytest
 
 from specdec_lib.core.verify import look_up
-from specdec_lib.measure.sweep import identity
+from specdec_lib.measure.sweep import kept
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 TREE = {
@@ -24,12 +24,12 @@ def digest_with(tmp_path, monkeypatch):
         for path, text in (TREE | changed).items():
             (library / path).parent.mkdir(parents=True, exist_ok=True)
             (library / path).write_text(text)
-        monkeypatch.setattr(identity, "LIBRARY", library)
-        identity.library.cache_clear()
-        return identity.fingerprint(thing)
+        monkeypatch.setattr(kept, "LIBRARY", library)
+        kept.library.cache_clear()
+        return kept.fingerprint(thing)
 
     yield digest
-    identity.library.cache_clear()
+    kept.library.cache_clear()
 
 
 def test_a_change_of_the_library_changes_the_digest(digest_with):

@@ -25,8 +25,8 @@ from specdec_lib.measure.race.table import (
 from specdec_lib.measure.scorecard.claims import VERDICTS
 from specdec_lib.measure.sweep import stacks
 from specdec_lib.measure.sweep.command import ALL, markdown, summarise_domains
+from specdec_lib.measure.sweep.grid import sweep
 from specdec_lib.measure.sweep.ratios import with_sampling
-from specdec_lib.measure.sweep.running import sweep
 from specdec_lib.suite.command import VERBS, main
 from specdec_lib.workload import DOMAINS, load_prompts
 

@@ -19,7 +19,7 @@ from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.trees.growing import ChainDraft
 from specdec_lib.measure.acceptance import collect
 from specdec_lib.measure.sweep import stacks
-from specdec_lib.measure.sweep.grid import Setting, generations
+from specdec_lib.measure.sweep.grid import Setting, generations, sweep
 from specdec_lib.measure.sweep.ratios import (
     per_prompt,
     ratios,
@@ -28,9 +28,8 @@ from specdec_lib.measure.sweep.ratios import (
     with_sampling,
     without_few,
 )
-from specdec_lib.measure.sweep.repetition import repetition
-from specdec_lib.measure.sweep.running import sweep
 from specdec_lib.measure.sweep.traffic import generation_bytes, model_shape, seconds_at
+from specdec_lib.measure.texts import repetition
 from specdec_lib.models.cached.model import CachedModel
 from specdec_lib.models.loading import load_model
 from specdec_lib.theory import Machine, ModelShape, roofline_seconds

@@ -19,10 +19,8 @@ from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.max_gram import MaxGram
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
 from specdec_lib.measure.sweep import grid, stacks
-from specdec_lib.measure.sweep.grid import Setting
-from specdec_lib.measure.sweep.identity import fingerprint, short_digest
-from specdec_lib.measure.sweep.kept import Kept
-from specdec_lib.measure.sweep.running import sweep
+from specdec_lib.measure.sweep.grid import Setting, sweep
+from specdec_lib.measure.sweep.kept import Kept, fingerprint, short_digest
 from specdec_lib.models.cached.model import CachedModel
 
 pytestmark = pytest.mark.usefixtures("unchecked")

@@ -12,8 +12,7 @@ from specdec_lib.core.verify import reject
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.trees.growing import TreeDraft
 from specdec_lib.measure import texts as texts_module
-from specdec_lib.measure.sweep.grid import Setting
-from specdec_lib.measure.sweep.running import sweep
+from specdec_lib.measure.sweep.grid import Setting, sweep
 from specdec_lib.measure.texts import Texts, known_texts, text_file, write_texts
 from specdec_lib.models.students import assemble, read_about
 from specdec_lib.workload import seeds

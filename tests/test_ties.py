@@ -14,7 +14,8 @@ from specdec_lib.core.decode import decode
 from specdec_lib.core.tree import ROOT, TokenTree
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.trees.growing import TreeDraft
-from specdec_lib.measure import show_ties, ties
+from specdec_lib.measure import ties
+from specdec_lib.measure.compare import command
 from specdec_lib.measure.compare import command as comparing
 from specdec_lib.measure.ties import BUG, EARLY, ROUNDING, logit_movements, near_tie, rounding_gaps
 from specdec_lib.models.cached.model import CachedModel
@@ -212,10 +213,10 @@ def test_what_is_not_finite_is_no_movement_only_where_both_rows_hold_it(spoilt, 
 
 def test_the_command_prints_every_difference_and_fails_on_a_bug(capsys, monkeypatch):
     monkeypatch.setattr(comparing, "load_ladder", lambda *_, dtype, **__: tiny_ladder(dtype))
-    show_ties.main(FEW)
+    command.show_ties(FEW)
     out = capsys.readouterr().out
     assert out.endswith("2 equal, 0 rounding, 0 bug, 0 one stops early\n")
-    right = show_ties.greedy_texts
+    right = command.greedy_texts
 
     def wrong(ladder, prompt, tokens):
         texts = right(ladder, prompt, tokens)
@@ -223,11 +224,11 @@ def test_the_command_prints_every_difference_and_fails_on_a_bug(capsys, monkeypa
         other = (*begun, (last + 1) % ladder.target.vocabulary)
         return texts | {"speculative": tuple(begun), "generate": other}
 
-    monkeypatch.setattr(show_ties, "greedy_texts", wrong)
+    monkeypatch.setattr(command, "greedy_texts", wrong)
     with pytest.raises(SystemExit, match="1"):
-        show_ties.main(FEW)
+        command.show_ties(FEW)
     out = capsys.readouterr().out
     assert "plain against generate: bug: the texts part at generated token 5" in out
     assert out.endswith("0 equal, 0 rounding, 1 bug, 1 one stops early\n")
     with pytest.raises(ValueError, match="got 4000"):
-        show_ties.main([*FEW, "--max-new-tokens", "4000"])
+        command.show_ties([*FEW, "--max-new-tokens", "4000"])

@@ -28,11 +28,13 @@ FOLDERS = ("out", "cache", "export")  # options that name a folder to write to
 
 class Parser(argparse.ArgumentParser):
     """The parser of one subcommand (verb) of `specdec`; a wrong command line raises ValueError. It
-    checks the files that it always `writes`; for None the subcommand checks all paths.
+    checks the files that it always `writes`; for None the subcommand checks all paths. A
+    `description` may be a module's docstring, which begins with "`specdec VERB`: ".
     """
 
     def __init__(self, verb: str, description: str, *, writes: Sequence[Path] | None = ()) -> None:
-        super().__init__(prog=f"specdec {verb}", description=description, allow_abbrev=False)
+        about = description.removeprefix(f"`specdec {verb}`: ")
+        super().__init__(prog=f"specdec {verb}", description=about, allow_abbrev=False)
         self.register("type", Path, path_argument)
         self.writes = writes
 
@@ -68,6 +70,24 @@ class Parser(argparse.ArgumentParser):
         shown = "" if default is None else f" (default: {default})"
         words = f"{meaning}{'; ' if note else ''}{note}{shown}"
         self.add_argument(name, type=kind, default=default, help=words)
+
+
+def parse_limit(
+    verb: str,
+    description: str,
+    writes: Sequence[Path],
+    arguments: Sequence[str] | None,
+    limit: int,
+    note: str = "of each domain",
+) -> int:
+    """The option --limit of a measurement that has no other, which runs on one thread."""
+    import torch  # late: `--help` needs none
+
+    parser = Parser(verb, description, writes=writes)
+    parser.add_common("--limit", limit, note)
+    given = parser.parse_args(arguments)
+    torch.set_num_threads(1)
+    return given.limit
 
 
 def _check_counts(given: argparse.Namespace) -> None:

@@ -6,11 +6,10 @@ Kullback-Leibler divergence, and how often both choose the same likeliest token.
 from collections.abc import Sequence
 
 import pandas as pd
-import torch
 from tqdm import tqdm
 
 from specdec_lib.core.chance import Sampler
-from specdec_lib.core.commandline import Parser, write_csv
+from specdec_lib.core.commandline import parse_limit, write_csv
 from specdec_lib.core.context import Context
 from specdec_lib.core.files import DATA
 from specdec_lib.core.protocols import LanguageModel
@@ -26,10 +25,8 @@ PLACE = DATA / "measured" / "editions.csv"
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command."""
-    parser = Parser("measure editions", __doc__.partition(": ")[2], writes=[PLACE])
-    parser.add_common("--limit", 8, "of each domain")
-    prompts = every_domain("held-out", parser.parse_args(arguments).limit)
-    torch.set_num_threads(1)
+    limit = parse_limit("measure editions", __doc__, [PLACE], arguments, 8)
+    prompts = every_domain("held-out", limit)
     ladder, (texts,) = load_ladder(device="cpu"), Texts.stored((Sampler(1.0),))
     models = [FastModel(ladder.target.model, "target", edition=edition) for edition in EDITIONS]
     rows = []

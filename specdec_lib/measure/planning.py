@@ -26,8 +26,7 @@ from specdec_lib.measure.own_text import OwnText, replay_draft, whole, work_of
 from specdec_lib.measure.race.contenders import AUTOREGRESSIVE
 from specdec_lib.measure.race.families import ON_TREES, OURS, drafts
 from specdec_lib.measure.race.lineup import spread
-from specdec_lib.measure.sweep.identity import fingerprint
-from specdec_lib.measure.sweep.kept import Kept, Row
+from specdec_lib.measure.sweep.kept import Kept, Row, fingerprint
 from specdec_lib.measure.texts import Texts
 from specdec_lib.theory import Overhead, PassTable, Tally, Work, best_policy, smoothed
 from specdec_lib.workload import Ladder, Prompt, seeds

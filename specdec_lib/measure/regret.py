@@ -17,13 +17,13 @@ from tqdm.auto import tqdm
 from transformers import LlamaForCausalLM
 
 from specdec_lib.core.chance import Sampler
-from specdec_lib.core.commandline import Parser, write_csv
+from specdec_lib.core.commandline import parse_limit, write_csv
 from specdec_lib.core.files import DATA, cache_folder
 from specdec_lib.measure.latency import machine_name, stored_tables
 from specdec_lib.measure.latency.passes import pass_tables
 from specdec_lib.measure.planning import PLANNED, forecasts, plan_settings, try_settings
 from specdec_lib.measure.race.families import with_int8_drafts
-from specdec_lib.measure.sweep.identity import fingerprint
+from specdec_lib.measure.sweep.kept import fingerprint
 from specdec_lib.measure.sweep.ratios import sampling_of
 from specdec_lib.measure.sweep.stacks import SAMPLERS
 from specdec_lib.measure.texts import Texts, write_texts
@@ -42,10 +42,8 @@ COLUMNS = """pair sampling domain method setting prompts tokens_per_round foreca
 
 def main(arguments: list[str] | None = None) -> None:
     """Parse the command line, count, and write the table."""
-    parser = Parser("measure regret", __doc__.partition(": ")[2], writes=[PLACE])
-    parser.add_common("--limit", 10, "of each domain and split")
-    limit, rows = parser.parse_args(arguments).limit, []
-    torch.set_num_threads(1)
+    asked = [PLACE], arguments, 10, "of each domain and split"
+    limit, rows = parse_limit("measure regret", __doc__, *asked), []
     for name, ladder, samplers, domains, tokens in pairs():
         table, target = stored_tables(machine_name())["latency"], ladder.target.name
         own = pass_tables(table, "fast", column="seconds")[target]

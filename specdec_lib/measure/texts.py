@@ -23,12 +23,14 @@ from specdec_lib.workload import DOMAINS, WHOLE, Ladder, Prompt, load_ladder, lo
 
 TEXTS = DATA / "measured" / "texts"
 SAMPLERS = (Sampler(0), Sampler(1.0), Sampler(1.0, top_k=50))  # of the stored texts
+REPEATED = 8  # tokens of an n-gram that count as a loop
+LOOPING = 0.3  # a generation that repeats this share or more is reported apart
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command; a sampler's file that is there is not written again."""
     places = [text_file(one) for one in SAMPLERS]
-    Parser("measure texts", __doc__.partition(": ")[2], writes=places).parse_args(arguments)
+    Parser("measure texts", __doc__, writes=places).parse_args(arguments)
     torch.set_num_threads(1)
     ladder, prompts = load_ladder(device="cpu", runtime="fast"), every_domain(WHOLE)
     for sampler, place in zip(SAMPLERS, places, strict=True):
@@ -136,3 +138,14 @@ def write_texts(
         tokens[prompt.name] = decode(ladder.target, NoDraft(), given, chance, **limits).tokens
     about = (ladder.card.get("target", ""), sampler, seed, max_new_tokens)
     return Texts(*about, {prompt.name: _digest(prompt) for prompt in prompts}, tokens)
+
+
+def repetition(tokens: Sequence[int]) -> float:
+    """The share of tokens that end an n-gram of `REPEATED` tokens which was generated before."""
+    seen: set[tuple[int, ...]] = set()
+    repeated = 0
+    for end in range(REPEATED, len(tokens) + 1):
+        gram = tuple(tokens[end - REPEATED : end])
+        repeated += gram in seen
+        seen.add(gram)
+    return repeated / len(tokens) if tokens else 0.0

@@ -32,7 +32,7 @@ from specdec_lib.measure.race.harness import race_prompts
 from specdec_lib.measure.race.learning import without_network
 from specdec_lib.measure.race.table import over_plain, ratio_table
 from specdec_lib.measure.sweep.grid import Setting
-from specdec_lib.measure.sweep.identity import fingerprint
+from specdec_lib.measure.sweep.kept import fingerprint
 from specdec_lib.measure.sweep.ratios import without_few
 from specdec_lib.measure.texts import write_texts
 from specdec_lib.models.loading import RUNTIMES
@@ -142,7 +142,7 @@ def _pays(best: pd.Series) -> str:
 
 def main(arguments: list[str] | None = None) -> None:
     """Parse the command line, measure, print the plan and write its setting."""
-    parser = Parser("plan", __doc__.partition(": ")[2], writes=None)
+    parser = Parser("plan", __doc__, writes=None)
     add_models(parser, "float32", limit=10, max_new_tokens=TOKENS)
     add = parser.add_argument
     add("--runtime", default="auto", choices=RUNTIMES, help="of our loop (default: fast if it can)")

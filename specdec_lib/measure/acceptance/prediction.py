@@ -10,10 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
-import torch
 
 from specdec_lib.core.chance import Chance, Sampler
-from specdec_lib.core.commandline import Parser, write_csv
+from specdec_lib.core.commandline import parse_limit, write_csv
 from specdec_lib.core.context import Context
 from specdec_lib.core.decode import Generation
 from specdec_lib.core.files import DATA
@@ -39,11 +38,8 @@ PREDICTORS = ("root", "depth and rank", "depth, rank and parent", "every positio
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command."""
-    about = __doc__.partition(": ")[2].partition("\n\n")[0]
-    parser = Parser("measure acceptance", about, writes=[PLACE])
-    parser.add_common("--limit", 30, "of each domain and split")
-    limit = parser.parse_args(arguments).limit
-    torch.set_num_threads(1)
+    asked = [PLACE], arguments, 30, "of each domain and split"
+    limit = parse_limit("measure acceptance", __doc__, *asked)
     ladder, samplers = load_ladder(device="cpu", runtime="fast"), [Sampler(0.0), Sampler(1.0)]
     draft, tables = TreeDraft(ladder.draft, widths=QUICK), []
     settings = [Setting("", draft, sampler) for sampler in samplers]

@@ -10,7 +10,7 @@ from specdec_lib.core.decode import Generation, Round
 from specdec_lib.core.tree import ROOT, MatchTable
 from specdec_lib.measure.intervals import bootstrap, named_interval
 from specdec_lib.measure.sweep.grid import Setting
-from specdec_lib.measure.sweep.repetition import repetition
+from specdec_lib.measure.texts import repetition
 from specdec_lib.workload import Prompt
 
 LABELS = "draft temperature top_k rule domain repetition prompt".split()

@@ -24,11 +24,9 @@ from specdec_lib.measure.latency.passes import machine_name, prices, time_passes
 from specdec_lib.measure.own_text import OwnText, replay_draft
 from specdec_lib.measure.replay import CascadeSetting, Recording, record, replay_cascade, swi_table
 from specdec_lib.measure.replay.tuning import Prices, swi_ratio
-from specdec_lib.measure.sweep.identity import fingerprint
-from specdec_lib.measure.sweep.kept import Kept
-from specdec_lib.measure.sweep.repetition import repetition
+from specdec_lib.measure.sweep.kept import Kept, fingerprint
 from specdec_lib.measure.sweep.traffic import CASCADE
-from specdec_lib.measure.texts import Texts
+from specdec_lib.measure.texts import Texts, repetition
 from specdec_lib.workload import DOMAINS, SPLITS, Ladder, Prompt, load_ladder, load_prompts, seeds
 from specdec_lib.workload.published import price_list
 
@@ -57,8 +55,8 @@ CHECKED_DOMAINS, CHECKED_TOKENS = ("chat", "code"), 128
 def main(arguments: Sequence[str] | None = None) -> None:
     """Parse the command line, measure, and write the tables."""
     places = {name: FOLDER / f"cascade_{name}.csv" for name in TABLES}
-    priced, about = FOLDER / "prices.csv", __doc__.partition(": ")[2].partition("\n\n")[0]
-    parser = Parser("measure cascades", about, writes=[*places.values(), priced])
+    priced = FOLDER / "prices.csv"
+    parser = Parser("measure cascades", __doc__, writes=[*places.values(), priced])
     asked = {"type": int, "default": (12, 20), "nargs": 2, "metavar": ("DEVELOPMENT", "HELD_OUT")}
     parser.add_argument("--limit", **asked, help="prompts of each domain")
     limit = parser.parse_args(arguments).limit

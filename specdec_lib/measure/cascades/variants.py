@@ -12,11 +12,10 @@ from functools import partial
 from itertools import chain
 
 import pandas as pd
-import torch
 from tqdm.auto import tqdm
 
 from specdec_lib.core.chance import Sampler
-from specdec_lib.core.commandline import Parser, write_csv
+from specdec_lib.core.commandline import parse_limit, write_csv
 from specdec_lib.core.files import DATA, cache_folder
 from specdec_lib.core.protocols import Draft
 from specdec_lib.drafts.cascade import from_matrix
@@ -28,7 +27,7 @@ from specdec_lib.measure.race.families import with_int8_drafts
 from specdec_lib.measure.race.harness import race_prompts
 from specdec_lib.measure.replay import MAX_GRAM, CascadeSetting, Recording, Tuned, record, tune
 from specdec_lib.measure.replay.tuning import Prices
-from specdec_lib.measure.sweep.identity import fingerprint
+from specdec_lib.measure.sweep.kept import fingerprint
 from specdec_lib.measure.sweep.ratios import ratios
 from specdec_lib.measure.texts import Texts
 from specdec_lib.workload import DOMAINS, Ladder, load_ladder, load_prompts
@@ -51,10 +50,7 @@ LEFT_OUT: dict[str, Callable[[CascadeSetting], bool]] = {
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Parse the command line, measure, and write the table."""
-    parser = Parser("measure walltime", __doc__.partition(": ")[2], writes=[PLACE])
-    parser.add_common("--limit", 12, "of each domain")
-    given = parser.parse_args(arguments)
-    torch.set_num_threads(1)
+    limit = parse_limit("measure walltime", __doc__, [PLACE], arguments, 12)
     ladder, parts = load_ladder(device="cpu", runtime="fast"), []
     prices = pd.read_csv(PLACE.with_name("prices.csv")).set_index("model").price.to_dict()
     options = {"max_new_tokens": TOKENS, "texts": Texts.stored((Sampler(0),))[0]}
@@ -62,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for domain in tqdm(DOMAINS, desc="domains"):
         prompts = load_prompts(domain, "development", DEVELOPMENT)
         tuned = variants(record(prompts, ladder, Sampler(0), **options), prices)
-        parts.append(time_cascades(racing, domain, given.limit, tuned))
+        parts.append(time_cascades(racing, domain, limit, tuned))
     write_csv(pd.concat(parts), PLACE, 5)
 
 

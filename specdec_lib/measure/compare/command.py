@@ -12,11 +12,14 @@ import torch
 from tqdm.auto import tqdm
 from transformers.utils.logging import set_verbosity_error
 
-from specdec_lib.core.chance import Sampler
+from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.commandline import Parser, write_csv
+from specdec_lib.core.decode import decode
 from specdec_lib.core.decode.loop import NewTokens
 from specdec_lib.core.kinds import checked
 from specdec_lib.core.protocols import Draft
+from specdec_lib.drafts.combined import NoDraft
+from specdec_lib.drafts.trees.growing import TreeDraft
 from specdec_lib.measure.compare.verdict import HUGGING_PLAIN, PLAIN, method_summary, verdict
 from specdec_lib.measure.race.contenders import (
     ASSIST,
@@ -25,16 +28,21 @@ from specdec_lib.measure.race.contenders import (
     LOOKUP,
     TOKEN_BY_TOKEN,
     Contender,
+    hugging_contenders,
     our_contenders,
 )
 from specdec_lib.measure.race.harness import race_prompts
 from specdec_lib.measure.race.lineup import Lineup, method_contenders
 from specdec_lib.measure.sweep.ratios import sampling_of, without_few
+from specdec_lib.measure.ties import BUG, EARLY, VERDICTS, near_tie
 from specdec_lib.models.loading import DTYPES, RUNTIMES
 from specdec_lib.workload import DOMAINS, WHOLE, Ladder, Prompt, load_ladder, load_prompts, neutral
 
 SHOWN = """method tokens_per_round acceptance_rate ms_per_token speed_up speed_up_low speed_up_high
     same""".split()
+TIES = """compare greedy texts of a model written in three ways, and say whether rounding or a bug
+    parts them; exit status 1 if a difference is not rounding"""
+EQUAL = "equal"
 EIGHT = "draft, budget 8, depth 4"
 FED = f"tree of {EIGHT}; Max-Gram scout"
 # by name, a method and its setting among those of `specdec bench`, none of them tuned
@@ -115,7 +123,7 @@ def compare_methods(
 
 def main(arguments: list[str] | None = None) -> None:
     """Parse the command line, compare, and print the table and the verdict."""
-    parser = Parser("compare", __doc__.partition(": ")[2])
+    parser = Parser("compare", __doc__)
     add_models(parser, "float32", limit=10, max_new_tokens=40)
     add = parser.add_argument
     add("--runtime", default="reference", choices=RUNTIMES, help="of our loop")
@@ -172,3 +180,41 @@ def load_given(given: Namespace) -> tuple[list[Prompt], Ladder]:
     named = ("tokenizer", "device", "dtype", "runtime")
     options = {name: one for name, one in vars(given).items() if name in named}
     return prompts, load_ladder(given.target, given.draft, **options)
+
+
+def greedy_texts(
+    ladder: Ladder, prompt: tuple[int, ...], tokens: int
+) -> dict[str, tuple[int, ...]]:
+    """The target's text by plain and speculative decoding, and by `generate` of Hugging Face."""
+    drafts = {"plain": NoDraft(), "speculative": TreeDraft(ladder.draft, budget=16)}
+    found = {
+        name: decode(ladder.target, draft, prompt, Chance(0), max_new_tokens=tokens).tokens
+        for name, draft in drafts.items()
+    }
+    model = ladder.target.model
+    with neutral(ladder):
+        [generate] = hugging_contenders(GENERATE, model, model, Sampler(0))
+        return found | {"generate": generate.run(prompt, tokens, 0).tokens}
+
+
+def show_ties(arguments: list[str] | None = None) -> None:
+    """Run `specdec ties`: print every difference, and exit with 1 if one is not rounding."""
+    parser = Parser("ties", TIES)
+    add_models(parser, "bfloat16", limit=8, max_new_tokens=64)
+    given = parser.parse_args(arguments)
+    verdicts, tokens = [], given.max_new_tokens
+    prompts, ladder = load_given(given)
+    for prompt in prompts:
+        context = ladder.encode(prompt)
+        if tokens > (most := ladder.target.max_positions - len(context)):
+            after = f"after the prompt {prompt.name}, got {tokens}"
+            raise ValueError(f"--max-new-tokens is 1 to {most} {after}")
+        texts = greedy_texts(ladder, context, tokens)
+        for way in ("speculative", "generate"):
+            tie = near_tie(ladder.target, context, texts["plain"], texts[way])
+            verdicts.append(tie.verdict if tie else EQUAL)
+            report = tie.report(ladder.text) if tie else EQUAL
+            print(f"{prompt.name}, plain against {way}: {report}")
+    print(", ".join(f"{verdicts.count(verdict)} {verdict}" for verdict in (EQUAL, *VERDICTS)))
+    if BUG in verdicts or EARLY in verdicts:  # all ways write as many tokens
+        raise SystemExit(1)

@@ -117,8 +117,7 @@ def stored_tables(machine: str = "", *, folder: Path = PLACE) -> dict[str, pd.Da
 
 def main(arguments: list[str] | None = None) -> None:
     """Measure, and write each table as soon as it is there."""
-    about = __doc__.partition(": ")[2].partition("\n\n")[0]
-    parser = Parser("measure latency", about)
+    parser = Parser("measure latency", __doc__)
     runtimes = {"choices": RUNTIMES, "default": ("reference", "fast")}
     told = "the last one is that of speeds and sweeps"
     parser.add_argument("--runtimes", nargs="+", **runtimes, help=told)

@@ -40,8 +40,7 @@ from specdec_lib.measure.race.table import (
     speeds,
     write_table,
 )
-from specdec_lib.measure.sweep.identity import fingerprint
-from specdec_lib.measure.sweep.kept import Kept
+from specdec_lib.measure.sweep.kept import Kept, fingerprint
 from specdec_lib.measure.sweep.ratios import without_few
 from specdec_lib.workload import DOMAINS, Ladder, load_ladder
 
@@ -128,7 +127,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _parsed(arguments: list[str] | None) -> Namespace:
-    parser = Parser("bench", __doc__.partition(": ")[2])
+    parser = Parser("bench", __doc__)
     add = parser.add_argument
     add("--smoke", action="store_true", help="everything once, on a few prompts; nothing is kept")
     add("--threads", type=int, help="of torch; by default torch's own choice")

@@ -17,7 +17,7 @@ from specdec_lib.core.protocols import LanguageModel
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.measure.race.contenders import Contender, Continuation
 from specdec_lib.measure.sweep.kept import Kept, Row
-from specdec_lib.measure.sweep.repetition import LOOPING, repetition
+from specdec_lib.measure.texts import LOOPING, repetition
 from specdec_lib.measure.ties import ROUNDING, TWO_PROGRAMS, near_tie
 from specdec_lib.workload import DOMAINS, Ladder, Prompt, load_prompts, seeds
 

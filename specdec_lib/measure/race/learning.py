@@ -12,11 +12,10 @@ from functools import partial
 from itertools import product
 
 import pandas as pd
-import torch
 from tqdm.auto import tqdm
 
 from specdec_lib.core.chance import Sampler
-from specdec_lib.core.commandline import Parser, write_csv
+from specdec_lib.core.commandline import parse_limit, write_csv
 from specdec_lib.core.files import DATA, cache_folder
 from specdec_lib.core.protocols import Draft
 from specdec_lib.core.tree import MatchTable
@@ -30,8 +29,7 @@ from specdec_lib.measure.race.contenders import AUTOREGRESSIVE, our_contenders
 from specdec_lib.measure.race.families import with_int8_drafts
 from specdec_lib.measure.race.harness import race_prompts
 from specdec_lib.measure.race.table import ALL
-from specdec_lib.measure.sweep.identity import fingerprint
-from specdec_lib.measure.sweep.kept import Kept, Row
+from specdec_lib.measure.sweep.kept import Kept, Row, fingerprint
 from specdec_lib.measure.sweep.ratios import sampling_of
 from specdec_lib.workload import DOMAINS, Ladder, Prompt, load_ladder, load_prompts
 
@@ -100,13 +98,10 @@ def summarise_learning(table: pd.DataFrame) -> pd.DataFrame:
 
 def main(arguments: list[str] | None = None) -> None:
     """Parse the command line, measure, and write the table."""
-    parser = Parser("measure learning", __doc__.partition(": ")[2], writes=[PLACE])
-    parser.add_common("--limit", 10, "of each domain")
-    given = parser.parse_args(arguments)
-    torch.set_num_threads(1)
+    limit = parse_limit("measure learning", __doc__, [PLACE], arguments, 10)
     ladder, rows = with_int8_drafts(load_ladder(device="cpu", runtime="fast")), []
     for sampler, domain in tqdm([*product(SAMPLERS, DOMAINS)], "samplers and domains"):
-        prompts = load_prompts(domain, "held-out", given.limit)
+        prompts = load_prompts(domain, "held-out", limit)
         same = fingerprint(machine_name(), sampler, prompts, TOKENS, ladder)
         kept = Kept(cache_folder() / "learning" / same)
         timings = kept.rows(prompts[0], partial(time_learning, ladder, sampler, prompts))

@@ -31,8 +31,7 @@ from specdec_lib.drafts.trees.growing import TreeDraft
 from specdec_lib.measure.intervals import bootstrap, named_interval
 from specdec_lib.measure.race.harness import target_texts
 from specdec_lib.measure.rule_bench.rules import draw_once, k_seq, traverse
-from specdec_lib.measure.sweep.identity import fingerprint
-from specdec_lib.measure.sweep.kept import Kept
+from specdec_lib.measure.sweep.kept import Kept, fingerprint
 from specdec_lib.measure.sweep.ratios import sampling_of
 from specdec_lib.measure.texts import every_domain, known_texts
 from specdec_lib.theory.bounds import best_acceptance, best_acceptance_of_two, proposed
@@ -53,8 +52,7 @@ MOST_TOKENS = 96  # of a text
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command; finished prompts are kept, and a run that was stopped goes on there."""
-    about = __doc__.partition(": ")[2].partition("\n\n")[0]
-    parser = Parser("measure verifiers", about, writes=[PLACE])
+    parser = Parser("measure verifiers", __doc__, writes=[PLACE])
     parser.add_common("--limit", 15, "of each domain")
     for name, what in (("--contexts", "of each text"), ("--draws", "seeds per context")):
         parser.add_argument(name, type=int, default=2, help=f"{what} (default: 2)")

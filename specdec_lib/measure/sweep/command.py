@@ -8,19 +8,18 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 import pandas as pd
-import torch
 
-from specdec_lib.core.commandline import Parser, write_csv
+from specdec_lib.core.commandline import parse_limit, write_csv
 from specdec_lib.core.files import DATA, README, cache_folder, replace_marked
 from specdec_lib.measure.intervals import with_interval
-from specdec_lib.measure.sweep.grid import Setting
+from specdec_lib.measure.sweep.grid import Setting, sweep
 from specdec_lib.measure.sweep.ratios import summarise, with_sampling
-from specdec_lib.measure.sweep.running import sweep
-from specdec_lib.measure.sweep.stacks import table_settings
+from specdec_lib.measure.sweep.stacks import staged_settings, table_settings
 from specdec_lib.measure.texts import Texts, every_domain
 from specdec_lib.workload import DOMAINS, Ladder, Prompt, load_ladder
 
 PLACE = DATA / "measured" / "tokens_per_round.csv"
+STAGED = PLACE.with_name("staged.csv")
 EVERY, DECODED_TOKENS = 10, 64  # of so many prompts one is really decoded, up to so many tokens
 COUNTS = ["tokens", "rounds", "proposed", "accepted", "tried", "draft_passes", "middle_passes"]
 KEYS, ALL = ["domain", "sampling", "draft"], "all"
@@ -31,10 +30,8 @@ COLUMNS = """domain sampling draft tokens_per_round tokens_per_round_low tokens_
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command."""
-    about = __doc__.partition(": ")[2].partition("\n\n")[0]
-    parser = Parser("measure table", about, writes=[PLACE, README])
-    parser.add_common("--limit", 60, "of each domain")
-    prompts, run = held_out_sweep(table_settings, parser.parse_args(arguments).limit)
+    limit = parse_limit("measure table", __doc__, [PLACE, README], arguments, 60)
+    prompts, run = held_out_sweep(table_settings, limit)
     rows, few = run(prompts, max_new_tokens=256), prompts[::EVERY]
     replayed = run(few, max_new_tokens=DECODED_TOKENS)
     real = run(few, max_new_tokens=DECODED_TOKENS, texts=())
@@ -46,13 +43,20 @@ def main(arguments: list[str] | None = None) -> None:
     replace_marked("table", text)
 
 
+def measure_staged(arguments: list[str] | None = None) -> None:
+    """Run `specdec measure staged`; an interrupted run goes on where it was."""
+    about = f"run notebook 03's sweep on held-out prompts of every domain, into {STAGED}"
+    limit = parse_limit("measure staged", about, [STAGED], arguments, 8)
+    prompts, run = held_out_sweep(staged_settings, limit)
+    write_csv(with_domain(run(prompts)).drop(columns="sampling"), STAGED, 5)
+
+
 def held_out_sweep(
     settings: Callable[[Ladder], list[Setting]], limit: int
 ) -> tuple[list[Prompt], Callable[..., pd.DataFrame]]:
     """So many held-out prompts of each domain, and `sweep` of these settings of the ladder, along
     the stored texts, its rows kept in the cache.
     """
-    torch.set_num_threads(1)
     prompts = every_domain("held-out", limit)
     ladder = load_ladder(device="cpu", runtime="fast")
     options = {"texts": Texts.stored(), "keep": cache_folder() / "sweeps"}

@@ -1,8 +1,11 @@
-"""The settings of a sweep, the generations that they give, and the row of each generation."""
+"""The settings of a sweep, the generations that they give, and a table with a row for each."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
 
+import pandas as pd
 from tqdm.auto import tqdm
 
 from specdec_lib.core.chance import Chance, Sampler
@@ -11,9 +14,8 @@ from specdec_lib.core.kinds import checked
 from specdec_lib.core.protocols import Draft, Rule
 from specdec_lib.core.verify import look_up
 from specdec_lib.measure.own_text import OwnText, replay_draft
-from specdec_lib.measure.sweep.kept import Row
-from specdec_lib.measure.sweep.repetition import repetition
-from specdec_lib.measure.texts import Texts
+from specdec_lib.measure.sweep.kept import Kept, Row, fingerprint
+from specdec_lib.measure.texts import Texts, repetition
 from specdec_lib.workload import Ladder, Pair, Prompt, seeds
 
 
@@ -99,3 +101,38 @@ def generation_row(
         read = sum(passes * one.tree.root_position for (passes, _), one in pairs)
         row[f"{name}_context_tokens"] = read
     return row
+
+
+@checked
+def sweep(
+    settings: Sequence[Setting],
+    prompts: Sequence[Prompt],
+    ladder: Ladder | Pair,
+    *,
+    seed: int = 0,
+    max_new_tokens: int = 128,
+    texts: Sequence[Texts] = (),
+    progress: bool = True,
+    keep: str | Path | None = None,
+) -> pd.DataFrame:
+    """Decode every prompt under every setting, the settings interleaved within a prompt.
+
+    texts    see `generations`
+    keep     a folder where the rows of each finished prompt are kept, for sweeps of the same
+             settings, models, seed, length, texts and code; a damaged file is decoded again
+
+    The columns are: draft, temperature, top_k, top_p, rule, prompt; tokens, rounds, proposed,
+    accepted, tried, repetition; per model its passes, its rows, and the length up to the
+    round's root summed over its passes. They are the same whether the sweep was interrupted or not.
+    """
+    if not prompts:
+        raise ValueError("a sweep needs prompts, got none")
+    options = {"seed": seed, "max_new_tokens": max_new_tokens, "texts": texts}
+    kept = Kept(Path(keep) / fingerprint(settings, ladder, options) if keep else None)
+
+    def rows(prompt: Prompt) -> list[Row]:
+        made = generations(settings, [prompt], ladder, **options, progress=False)
+        return [generation_row(one, prompt, done, ladder.target.name) for one, _, done in made]
+
+    bar = tqdm(prompts, "sweep", disable=not progress, mininterval=1)
+    return pd.DataFrame([row for prompt in bar for row in kept.rows(prompt, partial(rows, prompt))])

@@ -20,7 +20,7 @@ from tqdm.auto import tqdm
 from transformers import LlamaForCausalLM
 
 from specdec_lib.core.chance import Chance, Sampler
-from specdec_lib.core.commandline import Parser, write_csv
+from specdec_lib.core.commandline import Parser, parse_limit, write_csv
 from specdec_lib.core.files import DATA, cache_folder, write_whole
 from specdec_lib.drafts.ngram import NgramDraft
 from specdec_lib.measure.intervals import bootstrap, named_interval
@@ -142,15 +142,13 @@ def grow(vocabulary: int, samples: np.ndarray, along: dict[str, Along]) -> pd.Da
 
 def measure_growth(arguments: Sequence[str] | None = None) -> None:
     """Run `specdec measure growth`; raises ValueError if too little was sampled."""
-    parser = Parser("measure growth", "n-gram quality by number of samples", writes=[PLACE])
-    parser.add_common("--limit", 12, "development prompts of each domain")
-    given = parser.parse_args(arguments)
+    about, note = "n-gram quality by number of samples", "development prompts of each domain"
+    limit = parse_limit("measure growth", about, [PLACE], arguments, 12, note)
     pieces = sorted((cache_folder() / "drafts").glob("draft-samples-*.npy"))
     if len(pieces) < max(SIZES):
         wanted = f"{max(SIZES):g} million sampled tokens are wanted, got {len(pieces)} million"
         raise ValueError(f"{wanted}; `specdec distil ngrams` samples them")
-    torch.set_num_threads(1)
-    ladder, prompts = load_ladder(device="cpu"), every_domain("development", given.limit)
+    ladder, prompts = load_ladder(device="cpu"), every_domain("development", limit)
     stored = zip(SAMPLERS, Texts.stored(tuple(SAMPLERS.values())), strict=True)
     along = {name: places(ladder, texts, prompts) for name, texts in stored}
     table = grow(ladder.katz.vocabulary, np.concatenate([*map(np.load, pieces)]), along)

@@ -35,7 +35,7 @@ CHANGES = ("status", "--porcelain", "--untracked-files=no", "--", ".", ":!figure
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Lay out a folder's figures; raises ValueError if the folder cannot be used."""
-    parser = Parser("gallery", __doc__.partition(": ")[2].partition("\n")[0], writes=None)
+    parser = Parser("gallery", __doc__, writes=None)
     parser.add_common("--out", note="without, the folder SPECDEC_FIGURES names, else figures/")
     print(build((parser.parse_args(arguments).out or figures_folder()).expanduser().resolve()))
 
