@@ -25,8 +25,8 @@ fixed_model = TableModel.fixed
 PROMPT = (1, 0)
 HERE = Context.of(PROMPT)
 T1 = Sampler(1.0)
-SAMPLERS = {"T=0": Sampler(0), "T=1": T1, "top-k": Sampler(1.0, top_k=2)}
-SAMPLERS |= {"top-p": Sampler(0.7, top_p=0.8)}
+CUT = {"top-k": Sampler(1.0, top_k=2), "top-p": Sampler(0.7, top_p=0.8)}
+SAMPLERS = {"T=0": Sampler(0), "T=1": T1} | CUT
 Law = dict[tuple[int, ...], float]  # of sequences of tokens
 
 
@@ -241,11 +241,10 @@ def recording(name: str, seed: int, length: int = 60) -> Recording:
 
     def choices(right: float) -> Choices:
         chosen = tuple(token if dice.random() < right else (token + 1) % 4 for token in text)
-        worth = dice.random((length, 4)).astype(np.float32)
-        worth[np.arange(length), chosen] = 1.0
+        worth = np.where(np.eye(4)[[*chosen]] > 0, 1, dice.random((length, 4)).astype(np.float32))
         return Choices(chosen, tuple(dict(enumerate(row)) for row in worth.tolist()))
 
     ahead = (text[place : place + 64] for place in range(length))
     copies = tuple(tuple(t if dice.random() < 0.4 else 0 for t in one) for one in ahead)
-    models = {"middle": choices(0.9), "draft": choices(0.7)}
-    return Recording(name, Sampler(0.0), text, models, copies)
+    each = {"middle": choices(0.9), "draft": choices(0.7)}
+    return Recording(name, Sampler(0.0), text, each, copies)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from specdec_lib.core.commandline import Parser
-from specdec_lib.core.files import check_output, write_whole
+from specdec_lib.core.files import check_output, replace_marked, write_whole
 from specdec_lib.suite import command
 from specdec_lib.suite.command import VERBS, main
 
@@ -208,3 +208,14 @@ def test_the_check_sees_a_verb_that_fails_otherwise(parsed, capsys, monkeypatch)
     monkeypatch.setattr(Parser, "parse_args", fails)
     with pytest.raises((RuntimeError, AssertionError)):
         outcome(["gallery"], capsys)
+
+
+def test_a_page_without_marks_is_refused(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("nothing")
+    with pytest.raises(ValueError, match="needs the marks"):
+        replace_marked("table", "new", page)
+    around = "a\n<!-- table: begin -->\n{}\n<!-- table: end -->\nb\n"
+    page.write_text(around.format("old"))
+    replace_marked("table", "new", page)
+    assert page.read_text() == around.format("new")

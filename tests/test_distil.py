@@ -6,7 +6,6 @@ import math
 from itertools import islice
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 from tokenizers import Tokenizer, decoders, models
@@ -17,7 +16,7 @@ from specdec_lib.models import batched
 from specdec_lib.models.batched import BatchedPasses
 from specdec_lib.models.students import assemble, build_student, own_weights, save_student
 from specdec_lib.suite.distil import lessons as teaching
-from specdec_lib.suite.distil import ngrams, training, writing
+from specdec_lib.suite.distil import training, writing
 from specdec_lib.suite.distil.lessons import Lesson, frequent_tokens, read_lessons, teach
 from specdec_lib.suite.distil.training import TrainingPlan, divergence, judge, train_student
 from specdec_lib.suite.distil.writing import Conversation
@@ -238,23 +237,3 @@ def test_a_student_of_other_layers_is_refused(tmp_path):
         assemble(LlamaForCausalLM(wider).eval(), place)
     with pytest.raises(ValueError, match="0 to 2"):
         build_student(target, (3,))
-
-
-def test_samples_are_drawn_within_the_head_at_temperature_1_5(monkeypatch):
-    """4,000 samples of one token fit T = 1.5, and do not fit another temperature."""
-    for name, value in {"PIECE": 4000, "ROWS": 4000, "GIVEN": 3, "LENGTH": 1}.items():
-        monkeypatch.setattr(ngrams, name, value)
-    student = build_student(network(), (0,))
-    one = [Conversation((5, 9, 13, 7), 3, True, True, "chat")]
-    found = list(ngrams.sample(student, HEAD, one, 1))
-    again = list(ngrams.sample(student, HEAD, one, 2))
-    assert len(found) == 4000 and not np.array_equal(found, again)
-    counts = np.bincount(np.concatenate(found), minlength=60)
-    assert counts[[token for token in range(60) if token not in HEAD]].sum() == 0
-    with torch.no_grad():
-        logits = student(torch.tensor([[5, 9, 13]])).logits[0, -1, HEAD]
-    surprising = {}  # Pearson's statistic by temperature, about 29 for a match
-    for temperature in (1.5, 1.2):
-        wanted = 4000 * (logits / temperature).softmax(-1).numpy()
-        surprising[temperature] = float(((counts[HEAD] - wanted) ** 2 / wanted).sum())
-    assert surprising[1.5] < 70 < 100 < surprising[1.2]

@@ -7,6 +7,7 @@ import sys
 import tomllib
 from pathlib import Path
 
+import pytest
 import yaml
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
@@ -125,3 +126,14 @@ def test_a_python_without_the_packages_names_another_one_and_shows_no_traceback(
     first, install, other = done.stderr.splitlines()
     assert first.startswith("specdec_lib needs torch, ") and "-m pip install" in install
     assert ".venv/bin/python" in other
+
+
+def test_tracked_files_are_small():
+    asked = {"cwd": ROOT, "capture_output": True, "text": True, "check": False}
+    tracked = subprocess.run(["git", "ls-files", "-z"], **asked).stdout.split("\0")[:-1]
+    if not tracked:
+        pytest.skip("not a git checkout")
+    sizes = {name: (ROOT / name).stat().st_size for name in tracked if (ROOT / name).is_file()}
+    assert sum(sizes.values()) <= 80e6 and max(sizes.values()) <= 15e6
+    weights = ("data/ladder/", "data/pair/")
+    assert sum(size for name, size in sizes.items() if name.startswith(weights)) <= 45e6

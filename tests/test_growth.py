@@ -4,13 +4,18 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
+from test_distil import HEAD, network
 from tiny import written_text
 
 from specdec_lib.core.chance import Sampler
 from specdec_lib.measure.texts import write_texts
+from specdec_lib.models import batched
 from specdec_lib.models.katz.model import Katz
+from specdec_lib.models.students import build_student
 from specdec_lib.suite.distil import ngrams
 from specdec_lib.suite.distil.ngrams import grow, knows, measure_growth, places
+from specdec_lib.suite.distil.writing import Conversation
 
 
 def test_a_table_of_the_very_texts_knows_more_than_one_of_other_texts(ladder, prompts):
@@ -49,3 +54,24 @@ def test_more_than_there_was_sampled_is_refused(tmp_path, monkeypatch):
     monkeypatch.setenv("SPECDEC_CACHE", str(tmp_path))
     with pytest.raises(ValueError, match="4 million sampled tokens are wanted"):
         measure_growth([])
+
+
+def test_samples_are_drawn_within_the_head_at_temperature_1_5(monkeypatch):
+    """4,000 samples of one token fit T = 1.5, and do not fit another temperature."""
+    for name, value in {"PIECE": 4000, "ROWS": 4000, "GIVEN": 3, "LENGTH": 1}.items():
+        monkeypatch.setattr(ngrams, name, value)
+    monkeypatch.setattr(batched, "fastest_dtype", lambda: torch.float32)
+    student = build_student(network(), (0,))
+    one = [Conversation((5, 9, 13, 7), 3, True, True, "chat")]
+    found = list(ngrams.sample(student, HEAD, one, 1))
+    again = list(ngrams.sample(student, HEAD, one, 2))
+    assert len(found) == 4000 and not np.array_equal(found, again)
+    counts = np.bincount(np.concatenate(found), minlength=60)
+    assert counts[[token for token in range(60) if token not in HEAD]].sum() == 0
+    with torch.no_grad():
+        logits = student(torch.tensor([[5, 9, 13]])).logits[0, -1, HEAD]
+    surprising = {}  # Pearson's statistic by temperature, about 29 for a match
+    for temperature in (1.5, 1.2):
+        wanted = 4000 * (logits / temperature).softmax(-1).numpy()
+        surprising[temperature] = float(((counts[HEAD] - wanted) ** 2 / wanted).sum())
+    assert surprising[1.5] < 70 < 100 < surprising[1.2]

@@ -101,6 +101,23 @@ def test_a_public_function_or_class_is_defined_once():
     assert {name for name, times in defined.items() if times > 1} == {"main"}
 
 
+def sizes(text: str) -> Iterator[tuple[int, str]]:
+    """The lines of a file ("") and of each function, docstrings and decorators included."""
+    yield len(text.splitlines()), ""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef):
+            yield node.end_lineno - node.lineno + 1, node.name
+
+
+def test_files_functions_and_the_whole_stay_small():
+    for folder, most in (LIBRARY, 20_000), (LIBRARY.parent / "tests", 13_000):
+        texts = {path: path.read_text(encoding="utf-8") for path in folder.rglob("*.py")}
+        assert sum(len(text.splitlines()) for text in texts.values()) <= most
+        for path, text in texts.items():
+            assert [one for one in sizes(text) if one[0] > (40 if one[1] else 250)] == [], path
+    assert [*sizes("def f():\n    pass\n")] == [(2, ""), (2, "f")]
+
+
 FROM = "from specdec_lib"
 CIRCLE = {"core": "", "core.a": f"{FROM}.core.b import x", "core.b": f"{FROM}.core import a"}
 OFFENDING = {

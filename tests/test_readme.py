@@ -4,13 +4,11 @@ import csv
 import json
 import pkgutil
 import re
-import subprocess
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
-from specdec_lib.core.files import replace_marked
 from specdec_lib.measure.intervals import bootstrap
 from specdec_lib.measure.race.families import OURS
 from specdec_lib.measure.race.table import (
@@ -24,11 +22,8 @@ from specdec_lib.measure.race.table import (
 )
 from specdec_lib.measure.scorecard.claims import VERDICTS
 from specdec_lib.measure.sweep import stacks
-from specdec_lib.measure.sweep.command import ALL, markdown, summarise_domains
-from specdec_lib.measure.sweep.grid import sweep
-from specdec_lib.measure.sweep.ratios import with_sampling
+from specdec_lib.measure.sweep.command import markdown
 from specdec_lib.suite.command import VERBS, main
-from specdec_lib.workload import DOMAINS, load_prompts
 
 ROOT = Path(__file__).resolve().parents[1]
 MEASURED = ROOT / "data" / "measured"
@@ -253,42 +248,3 @@ def test_the_glossary_has_every_column():
     for path in [*(ROOT / "figures").glob("*.csv"), *MEASURED.glob("*.csv")]:
         with path.open(encoding="utf-8") as file:
             assert [name for name in next(csv.reader(file)) if not known(name)] == [], path.name
-
-
-def test_a_page_without_marks_is_refused(tmp_path):
-    page = tmp_path / "page.md"
-    page.write_text("nothing")
-    with pytest.raises(ValueError, match="needs the marks"):
-        replace_marked("table", "new", page)
-    around = "a\n<!-- table: begin -->\n{}\n<!-- table: end -->\nb\n"
-    page.write_text(around.format("old"))
-    replace_marked("table", "new", page)
-    assert page.read_text() == around.format("new")
-
-
-def test_the_summary_of_a_small_sweep_becomes_a_table(ladder, unchecked):
-    """Domains count alike whatever their order; of the checks, those that agree are counted."""
-    prompts = [load_prompts(domain, "held-out", 1)[0] for domain in DOMAINS]
-    settings, drafts = stacks.table_settings(ladder), [*stacks.table_drafts(ladder)]
-    rows = with_sampling(sweep(settings, prompts, ladder, max_new_tokens=6, progress=False))
-    rows["domain"] = rows.prompt.str.partition("/")[0]
-    table = summarise_domains(rows, rows.assign(agrees=rows.domain != "math"))
-    whole = table[table.domain == ALL]
-    assert len(table) == (len(DOMAINS) + 1) * len(settings)
-    assert (whole.decoded == 4).all() and (whole.agreeing == 3).all()
-    assert whole.tokens.sum() == rows.tokens.sum() and whole.draft.tolist() == drafts * 3
-    first = rows.groupby(["sampling", "draft"], sort=False)[["tokens", "rounds"]].sum().iloc[0]
-    assert whole.tokens_per_round.iloc[0] == pytest.approx(first.tokens / first["rounds"])
-    shown = [line.split(" | ")[0].strip("| ") for line in markdown(table).splitlines()]
-    assert [name for name in shown if name in drafts] == drafts * 2
-
-
-def test_tracked_files_are_small():
-    asked = {"cwd": ROOT, "capture_output": True, "text": True, "check": False}
-    tracked = subprocess.run(["git", "ls-files", "-z"], **asked).stdout.split("\0")[:-1]
-    if not tracked:
-        pytest.skip("not a git checkout")
-    sizes = {name: (ROOT / name).stat().st_size for name in tracked if (ROOT / name).is_file()}
-    assert sum(sizes.values()) <= 80e6 and max(sizes.values()) <= 15e6
-    weights = ("data/ladder/", "data/pair/")
-    assert sum(size for name, size in sizes.items() if name.startswith(weights)) <= 45e6

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 import transformers as hub
@@ -24,6 +25,8 @@ from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
 from specdec_lib.models.cached.model import CachedModel
 from specdec_lib.models.fast import model as fast_module
 from specdec_lib.models.fast.model import FastModel
+from specdec_lib.models.fast.tiles import DOT_PRODUCTS
+from specdec_lib.models.fast.weights import block_steps
 from specdec_lib.workload import Prompt, load_prompts
 
 COMMON = {"vocab_size": 61, "initializer_range": 0.2, "bos_token_id": 0, "eos_token_id": 0}
@@ -182,3 +185,45 @@ test_a_model_or_setting_that_it_does_not_know_is_refused_by_name = refusals(
     (lambda: FastModel(gpt2().double(), "fast"), "float64"),
     (lambda: FastModel(gpt2(), "fast", edition="int4"), "exact or int8"),
 )
+
+
+def test_blocks_of_a_file_of_four_or_eight_bits_give_the_very_weights_back() -> None:
+    rng = np.random.default_rng(3)
+    step = rng.uniform(0.001, 0.1, (4, 5, 1)).astype(np.float16).astype(np.float32)
+    low = rng.uniform(-1, 0, (4, 5, 1)).astype(np.float16).astype(np.float32)
+    of_four, of_eight = rng.integers(0, 16, (4, 5, 32)), rng.integers(-127, 128, (4, 5, 32))
+    of_four[..., :2], of_eight[..., 0] = (0, 15), 127
+    files = step * of_four.astype(np.float32) + low, step * of_eight.astype(np.float32)
+    wanted = (of_four, low), (of_eight + 128, -128 * step)
+    for blocks, (numbers, lowest) in zip(files, wanted, strict=True):
+        found, steps, lows = block_steps(blocks)
+        assert (found == numbers).all() and (steps == step[..., 0]).all()
+        assert (lows.astype(np.float32) == lowest[..., 0]).all()
+    others = rng.standard_normal((4, 5, 32)).astype(np.float32)
+    found, steps, lows = (one.astype(np.float32) for one in block_steps(others))
+    back = found * steps[..., None] + lows[..., None]
+    assert 0 < np.abs(back - others).max() < 0.02  # half a step, and the rounding of both ends
+
+
+def test_products_of_eight_bits_are_whole_numbers_by_any_instruction(tmp_path) -> None:
+    """Those of AVX-512 VNNI, where it is there, of AVX2, and the plain way give the same bits."""
+    code = (
+        "import sys; import numpy as np; from specdec_lib.models.fast import tiles;"
+        " tiles.DOT_PRODUCTS &= sys.argv[1] == 'vnni'; tiles.AVX2 &= sys.argv[1] == 'avx2';"
+        " tiles.ROWS, tiles.TOGETHER = 2, 1;"
+        " from numba import config;"
+        " config.CACHE_DIR = sys.argv[2]; from specdec_lib.models.fast import arithmetic, weights;"
+        " rng = np.random.default_rng(1); draw = rng.standard_normal;"
+        " layer = weights.stack_panels([(draw((48, 70), np.float32), None)], 'int8');"
+        " x, y = draw((3, 70), np.float32), np.zeros((3, 48), np.float32);"
+        " x = arithmetic.quantise(x);"
+        " [arithmetic.linear_panels(layer, 0, one, 1, x, y, 0, False) for one in range(3)];"
+        " print(y.tobytes().hex())"
+    )
+    begun = [
+        subprocess.Popen([sys.executable, "-c", code, way, tmp_path / way], stdout=subprocess.PIPE)
+        for way in ("avx2", "plain", *(["vnni"] if DOT_PRODUCTS else []))
+    ]
+    found = {one.communicate()[0] for one in begun}
+    assert not any(one.returncode for one in begun) and len(found) == 1
+    assert len(set(found.pop().strip())) > 10

@@ -1,10 +1,6 @@
-"""Trees that the fast runtime grows in one compiled call, and children that it chooses in one, are
-those that `TreeDraft` makes of its logits; its room and its stored weights.
-"""
+"""Trees and children that the fast runtime makes in one call are those of its logits; its room."""
 
 import functools
-import subprocess
-import sys
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -27,8 +23,6 @@ from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
 from specdec_lib.models.fast import arithmetic, choices
 from specdec_lib.models.fast.arithmetic import strip
 from specdec_lib.models.fast.model import FastModel
-from specdec_lib.models.fast.tiles import DOT_PRODUCTS
-from specdec_lib.models.fast.weights import block_steps
 from specdec_lib.models.katz.model import Katz
 from specdec_lib.models.students import cut_head
 
@@ -66,12 +60,11 @@ def assert_same_work(one: FastModel, other: FastModel) -> None:
 
 
 def long_way(draft: TreeDraft, model: FastModel) -> TreeDraft:
-    """The same draft over a model that cannot grow trees itself."""
     return replace(draft, model=plain(model))
 
 
 def plain(model: FastModel) -> LanguageModel:
-    """The model without its choices of children."""
+    """The model without its choices of children: it cannot grow trees itself."""
     kept = "name vocabulary max_positions runtime usage score forget".split()
     return SimpleNamespace(**{one: getattr(model, one) for one in kept})
 
@@ -233,48 +226,6 @@ def test_more_room_is_made_when_it_is_needed_and_not_for_texts_with_nothing_in_c
         context = Context.of([first, *range(30)])
         small.score(context, TokenTree.rooted(context))
     assert small._memory.used < 300 and small._buffers[1].shape[3] < 300
-
-
-def test_blocks_of_a_file_of_four_or_eight_bits_give_the_very_weights_back() -> None:
-    rng = np.random.default_rng(3)
-    step = rng.uniform(0.001, 0.1, (4, 5, 1)).astype(np.float16).astype(np.float32)
-    low = rng.uniform(-1, 0, (4, 5, 1)).astype(np.float16).astype(np.float32)
-    of_four, of_eight = rng.integers(0, 16, (4, 5, 32)), rng.integers(-127, 128, (4, 5, 32))
-    of_four[..., :2], of_eight[..., 0] = (0, 15), 127
-    files = step * of_four.astype(np.float32) + low, step * of_eight.astype(np.float32)
-    wanted = (of_four, low), (of_eight + 128, -128 * step)
-    for blocks, (numbers, lowest) in zip(files, wanted, strict=True):
-        found, steps, lows = block_steps(blocks)
-        assert (found == numbers).all() and (steps == step[..., 0]).all()
-        assert (lows.astype(np.float32) == lowest[..., 0]).all()
-    others = rng.standard_normal((4, 5, 32)).astype(np.float32)
-    found, steps, lows = (one.astype(np.float32) for one in block_steps(others))
-    back = found * steps[..., None] + lows[..., None]
-    assert 0 < np.abs(back - others).max() < 0.02  # half a step, and the rounding of both ends
-
-
-def test_products_of_eight_bits_are_whole_numbers_by_any_instruction(tmp_path) -> None:
-    """Those of AVX-512 VNNI, where it is there, of AVX2, and the plain way give the same bits."""
-    code = (
-        "import sys; import numpy as np; from specdec_lib.models.fast import tiles;"
-        " tiles.DOT_PRODUCTS &= sys.argv[1] == 'vnni'; tiles.AVX2 &= sys.argv[1] == 'avx2';"
-        " tiles.ROWS, tiles.TOGETHER = 2, 1;"
-        " from numba import config;"
-        " config.CACHE_DIR = sys.argv[2]; from specdec_lib.models.fast import arithmetic, weights;"
-        " rng = np.random.default_rng(1); draw = rng.standard_normal;"
-        " layer = weights.stack_panels([(draw((48, 70), np.float32), None)], 'int8');"
-        " x, y = draw((3, 70), np.float32), np.zeros((3, 48), np.float32);"
-        " x = arithmetic.quantise(x);"
-        " [arithmetic.linear_panels(layer, 0, one, 1, x, y, 0, False) for one in range(3)];"
-        " print(y.tobytes().hex())"
-    )
-    begun = [
-        subprocess.Popen([sys.executable, "-c", code, way, tmp_path / way], stdout=subprocess.PIPE)
-        for way in ("avx2", "plain", *(["vnni"] if DOT_PRODUCTS else []))
-    ]
-    found = {one.communicate()[0] for one in begun}
-    assert not any(one.returncode for one in begun) and len(found) == 1
-    assert len(set(found.pop().strip())) > 10
 
 
 def test_the_largest_of_any_number_of_values_is_that_of_numpy() -> None:

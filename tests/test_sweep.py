@@ -19,6 +19,7 @@ from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.trees.growing import ChainDraft
 from specdec_lib.measure.acceptance import collect
 from specdec_lib.measure.sweep import stacks
+from specdec_lib.measure.sweep.command import ALL, markdown, summarise_domains
 from specdec_lib.measure.sweep.grid import Setting, generations, sweep
 from specdec_lib.measure.sweep.ratios import (
     per_prompt,
@@ -34,6 +35,7 @@ from specdec_lib.models.cached.model import CachedModel
 from specdec_lib.models.loading import load_model
 from specdec_lib.theory import Machine, ModelShape, roofline_seconds
 from specdec_lib.theory.costs import bytes_moved
+from specdec_lib.workload import DOMAINS, load_prompts
 
 
 def test_a_row_holds_the_sums_over_the_rounds_of_its_generation(ladder, prompts):
@@ -209,3 +211,20 @@ def test_a_stored_table_loses_its_intervals_from_few_prompts():
     found = without_few(pd.DataFrame([ends | {"prompts": 9}, ends | {"prompts": 10}]))
     assert found.low.isna().tolist() == found.ratio_high.isna().tolist() == [True, False]
     assert found[["value", "low_seconds"]].notna().all().all()
+
+
+def test_the_summary_of_a_small_sweep_becomes_a_table(ladder, unchecked):
+    """Domains count alike whatever their order; of the checks, those that agree are counted."""
+    prompts = [load_prompts(domain, "held-out", 1)[0] for domain in DOMAINS]
+    settings, drafts = stacks.table_settings(ladder), [*stacks.table_drafts(ladder)]
+    rows = with_sampling(sweep(settings, prompts, ladder, max_new_tokens=6, progress=False))
+    rows["domain"] = rows.prompt.str.partition("/")[0]
+    table = summarise_domains(rows, rows.assign(agrees=rows.domain != "math"))
+    whole = table[table.domain == ALL]
+    assert len(table) == (len(DOMAINS) + 1) * len(settings)
+    assert (whole.decoded == 4).all() and (whole.agreeing == 3).all()
+    assert whole.tokens.sum() == rows.tokens.sum() and whole.draft.tolist() == drafts * 3
+    first = rows.groupby(["sampling", "draft"], sort=False)[["tokens", "rounds"]].sum().iloc[0]
+    assert whole.tokens_per_round.iloc[0] == pytest.approx(first.tokens / first["rounds"])
+    shown = [line.split(" | ")[0].strip("| ") for line in markdown(table).splitlines()]
+    assert [name for name in shown if name in drafts] == drafts * 2
