@@ -76,7 +76,7 @@ def test_prompts_of_ones_own_need_a_text_alone_and_are_taken_whole(tmp_path):
 
 
 DAMAGED = {
-    '{"text": "a"}\n{"text": "b"\n{"text": "c"}\n': "line 2: .*Expecting ',' delimiter",
+    '{"text": "a"}\n{"text": "b"\n{"text": "c"}\n': "line 2: .*EOF while parsing",
     '{"text": "a"}\n{"name": "b"}\n': "line 2: text: .*required",
     '{"text": "a"}\n{"text": true}\n': r"line 2: text: .* got True",
     '{"text": "a"}\n{"text": " \\n"}\n': r"line 2: text: .* got ' \\n'",

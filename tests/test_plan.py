@@ -7,6 +7,7 @@ from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.decode import decode
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.measure import planning as measuring
+from specdec_lib.measure.compare import command
 from specdec_lib.measure.planning import PLANNED
 from specdec_lib.measure.race import harness
 from specdec_lib.measure.race.families import OURS
@@ -100,7 +101,7 @@ def test_the_verdict_follows_from_the_held_out_prompts(seconds, rounds, pays):
 @pytest.mark.parametrize("pays", ["yes", "unclear"])
 def test_the_command_advises_and_writes_a_setting(ladder, tmp_path, monkeypatch, capsys, pays):
     monkeypatch.setenv("SPECDEC_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(planning, "load_ladder", lambda *_, **__: tiny_ladder())
+    monkeypatch.setattr(command, "load_ladder", lambda *_, **__: tiny_ladder())
     monkeypatch.setattr(planning, "_pays", lambda best: pays)
     place = tmp_path / "new.json"
     line = ["--limit", "2", "--settings", "1", "--max-new-tokens", "4", "--json", str(place)]

@@ -28,7 +28,7 @@ FOLDERS = ("out", "cache", "export")  # options that name a folder to write to
 
 class Parser(argparse.ArgumentParser):
     """The parser of one subcommand (verb) of `specdec`; a wrong command line raises ValueError. It
-    checks the files that it always `writes`; for None the subcommand checks all paths. A
+    checks the paths given, and those it always `writes`; with None, it checks none. A
     `description` may be a module's docstring, which begins with "`specdec VERB`: ".
     """
 
@@ -80,7 +80,7 @@ def parse_limit(
     limit: int,
     note: str = "of each domain",
 ) -> int:
-    """The option --limit of a measurement that has no other, which runs on one thread."""
+    """Parse the line of a measurement whose one option is --limit; PyTorch gets one thread."""
     import torch  # late: `--help` needs none
 
     parser = Parser(verb, description, writes=writes)
@@ -119,7 +119,7 @@ def shorten(text: str, longest: int = 80) -> str:
 
 
 def write_csv(table: "DataFrame", path: Path, digits: int | None = None) -> None:
-    """Write a table as CSV, whole or not at all, its numbers rounded; the folder is made."""
+    """Write a table as CSV, whole or not at all, rounded to `digits` decimals; makes the folder."""
     path.parent.mkdir(parents=True, exist_ok=True)
     rounded = table if digits is None else table.round(digits)
     write_whole(path, rounded.to_csv(index=False).encode())

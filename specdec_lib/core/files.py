@@ -3,14 +3,13 @@ is named ".NAME.PID.partial", so that a later process knows which one wrote it.
 """
 
 import hashlib
-import json
 import os
 import re
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from safetensors import safe_open
@@ -119,12 +118,16 @@ def check_writable(folder: Path) -> None:
 
 
 def checked_card(folder: Path, needed: Iterable[str]) -> dict:
-    """The manifest of a folder, which lists all `needed` files by SHA-256, else ValueError."""
+    """The manifest card.json of a folder; ValueError unless it lists all `needed` files, and each
+    listed file has the SHA-256 that stands there.
+    """
+    from pydantic_core import from_json  # late: `--help` needs none
+
     path = folder / "card.json"
     if not path.is_file():
         raise ValueError(f"stored file {path} is missing; {REMEDY}")
     try:
-        card = parse_json(path.read_text(encoding="utf-8"))
+        card = from_json(path.read_bytes())
         files = card["files"]
         if missing := set(needed) - files.keys():
             raise ValueError(f"it does not list {', '.join(sorted(missing))}")
@@ -136,17 +139,6 @@ def checked_card(folder: Path, needed: Iterable[str]) -> dict:
             problem = "damaged: its SHA-256 is not the card's" if there else "missing"
             raise ValueError(f"stored file {folder / name} is {problem}; {REMEDY}")
     return card
-
-
-def parse_json(text: str) -> Any:
-    """The value of a JSON text; raises ValueError also for half of a surrogate pair."""
-    try:
-        found = json.loads(text)
-        if "\\u" in text:
-            json.dumps(found, ensure_ascii=False).encode()
-    except RecursionError as error:
-        raise ValueError("its lists and objects are nested too deep") from error
-    return found
 
 
 @contextmanager

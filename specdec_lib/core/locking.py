@@ -15,7 +15,7 @@ _MAKING = threading.Lock()
 
 
 def in_turn(method: Callable) -> Callable:
-    """The method for one thread at a time, per `self.model` if there is one, else per object."""
+    """The method under one lock for all such methods of `self.model`, or else of the object."""
 
     @wraps(method)
     def locked(self: object, *given: object, **named: object) -> object:

@@ -18,7 +18,9 @@ NodeLogits = Float[Tensor, "nodes vocab"]
 
 @dataclass(frozen=True)
 class Usage:
-    """What a model has computed: forward passes, tokens run through them (rows), and seconds."""
+    """What a model has computed: forward passes, tokens run through them (rows), and seconds, which
+    the model itself clocks around each.
+    """
 
     passes: int = 0
     rows: int = 0
@@ -78,7 +80,7 @@ class SourceReader(Protocol):
 
 
 Ranked = tuple[Sequence[int], Sequence[float]]
-"""Children of a node, best first: their tokens, and the factors of their scores."""
+"""Children of a node, best first: their tokens, and each one's score ÷ the node's."""
 
 
 @runtime_checkable
@@ -97,15 +99,18 @@ class TreeGrower(Protocol):
         scout: tuple[object, int, str] | None = None,
     ) -> TokenTree | None:
         """The tree of "ranked" siblings that a `TreeDraft` would grow from `score`, up to rounding
-        of scores; with a budget, each width equals it. None for settings without support.
+        of scores; None for settings without support.
 
+        widths   per depth, within the model's positions; with a budget, pass it as each width
         scout    of a `StagedTree`: a `Guesser`, `guided`, and the source of what it guessed too
         """
 
     def rank(
         self, context: Context, tree: TokenTree, chance: Chance, *, width: int, match: MatchTable
     ) -> Callable[[int], Ranked] | None:
-        """As `score`: from a node to its `width` best "ranked" children; None without support."""
+        """Read the tree in one pass, as `score` does; a function from a node to its `width` best
+        "ranked" children, or None without support.
+        """
 
 
 @runtime_checkable
@@ -116,8 +121,8 @@ class Draft(Protocol):
         """Guess how `context` goes on: a tree rooted at its last token, maybe the root alone.
 
         The row [vocab] of a token that was drawn must be the exact distribution it was drawn from,
-        given its earlier siblings, and whether a node exists must not depend on tokens drawn at or
-        below it or its later siblings; else `reject` is not exact. Other tokens have the row None.
+        given its earlier siblings, and whether a node exists must not depend on tokens drawn at it,
+        below it, or at or below a later sibling; else `reject` is biased. Other rows are None.
         """
 
 

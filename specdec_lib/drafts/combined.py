@@ -72,7 +72,7 @@ class FirstDraft:
 
 
 def situation(context: Context) -> int:
-    """The bin, 0…4 by `MATCHES`, of the context's longest ending that stood there before."""
+    """The bin, 0…4 by `MATCHES`, of how many tokens of the context's end stood in it before."""
     text, *regions = searched(context)
     ending = text[-MATCHES[-1] :]
     return bisect_right(MATCHES, max(longest_ending(ending, region[:-1]) for region in regions))
@@ -90,7 +90,9 @@ class Acceptance:
 
     @in_turn
     def follow(self, context: Context) -> dict[tuple[str, ...], float]:
-        """Accepted ÷ expected guesses per set of models, shrunk towards 1; none in a new text."""
+        """Count what became of what was kept, or start anew in another text: accepted ÷ expected
+        guesses per set of models, faded and shrunk towards 1.
+        """
         last, self._last = self._last, None
         if last is None or context.begun is not last[0].tokens:
             self._sums = {}
@@ -108,7 +110,7 @@ class Acceptance:
     def keep(
         self, context: Context, tree: TokenTree, models: tuple[str, ...], expected: float
     ) -> None:
-        """Remember a proposal of so many guesses that should be accepted until `follow`."""
+        """Remember, until `follow`, a proposal and how many accepted guesses are expected of it."""
         self._last = context, tree, models, expected
 
 
@@ -125,8 +127,8 @@ def _taken(tree: TokenTree, tokens: tuple[int, ...]) -> int:
 @checked
 @dataclass(frozen=True, eq=False)
 class Planned:
-    """The guesses of the draft whose round is worth most here: t − λ c, of t expected tokens, c
-    seconds and λ, the price of time (`theory.choosing`), the tokens per second of the whole policy.
+    """The guesses of the draft whose round is worth most here, t − λ c: t expected tokens, adjusted
+    by recent acceptance, c seconds, and λ the price of time (`theory.choosing`).
 
     parts              the drafts to choose from; of equal worth the first
     tokens, seconds    [parts][5 situations]: expected per round, bonus included

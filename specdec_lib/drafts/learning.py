@@ -1,5 +1,5 @@
 """Drafts that learn in every round of `decode`, whoever guessed: Token Recycling makes trees of the
-target's own runners-up, and another draft copies from earlier answers. Their guesses, and so the
+target's likeliest tokens, and another draft copies from earlier answers. Their guesses, and so the
 tokens (not the distribution) that `reject` gives, depend on the order of prompts.
 
 Source: Luo et al. 2024 (Turning trash into treasure), whose tree has one fixed shape; ours is grown
@@ -72,7 +72,8 @@ class Successors:
 class TokenRecycling:
     """A best-first tree of what the target held likely after each token when it last read it.
 
-    depth, floor  of the deepest guess, at most; lowest score of a guess
+    depth         of the deepest guess, at most
+    floor         lowest score of a guess
     match         turns ranks and gaps into scores where tokens are sampled
     siblings      "ranked": the likeliest under the shared noise; "top": the likeliest without noise
     successors    what was learnt; `dataclasses.replace` shares it

@@ -48,8 +48,9 @@ class MaxGram:
         return None if self.bigrams is None else len(self.bigrams)
 
     def propose(self, context: Context, chance: Chance) -> TokenTree:
-        """Copy what followed the longest match (the earliest of a tie) in "prompt", which the
-        encoder's tokens replace, or only if there is none in "generation"; add "bigram" nodes.
+        """Copy what followed the longest match (the earliest of a tie) in the prompt, or an
+        encoder's tokens; without one, in the generation; then add bigrams. Sources: "prompt",
+        "generation", "bigram".
         """
         origin, copied = self._copied(context)
         last = (context.tokens[-1], *copied)[-1]
@@ -91,7 +92,7 @@ def searched(context: Context) -> tuple[str, str, str]:
 
 
 def find_ending(text: str, region: str, least: int) -> int | None:
-    """Where the longest suffix of `text`, if `least` long, first ends in `region`, or None."""
+    """The index in `region` after the first of `text`'s longest suffix; None if below `least`."""
     size = longest_ending(text, region)
     return region.index(text[-size:]) + size if size >= least else None
 

@@ -49,7 +49,7 @@ class NgramDraft:
         return TokenTree.rooted(context).grown(*nodes[:, 1:].tolist(), **given)
 
     def guesser(self, context: Context, chance: Chance) -> Guesser:
-        """The table and the limits for a compiled call; raises ValueError for a strange token."""
+        """The table and the limits for a compiled call; raises ValueError for an unknown token."""
         widths, table = self.widths or (self.budget,) * self.depth, self.table
         limits = np.array(widths, np.int64), int(self.budget or 0)  # else compiled anew
         window, match = table.window(context.tokens), match_arrays(self.match)

@@ -26,7 +26,8 @@ Path = tuple[int, ...]  # tokens from below the root down to a node
 @checked
 @dataclass(frozen=True)
 class StagedTree:
-    """The very tree of `draft`, in at most as many passes; nodes guessed by both name the scout.
+    """The very tree of `draft`, in at most as many passes; what the scout guessed too has its
+    source. A fast model grows it in one compiled call where the scout is an n-gram table.
 
     scout     guesses which nodes come next, for the draft to score in the same pass
     guided    how many nodes without logits the scout extends per pass, best-scored first

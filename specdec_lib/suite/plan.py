@@ -20,7 +20,7 @@ from specdec_lib.core.files import cache_folder, check_output, write_whole
 from specdec_lib.core.kinds import Within, checked
 from specdec_lib.core.protocols import Draft
 from specdec_lib.drafts.combined import NoDraft
-from specdec_lib.measure.compare.command import add_models
+from specdec_lib.measure.compare.command import add_models, load_given
 from specdec_lib.measure.compare.verdict import HARDLY
 from specdec_lib.measure.intervals import with_interval
 from specdec_lib.measure.latency.passes import machine_name
@@ -38,7 +38,7 @@ from specdec_lib.measure.texts import write_texts
 from specdec_lib.models.loading import RUNTIMES
 from specdec_lib.suite.hf.settings import export_setting
 from specdec_lib.theory import Margin, margin
-from specdec_lib.workload import Ladder, Prompt, load_ladder, load_prompts
+from specdec_lib.workload import Ladder, Prompt, load_prompts
 
 TOKENS, SETTINGS = 64, 6  # new tokens per prompt at most, and settings per method, as usual
 PLAIN: Named = (AUTOREGRESSIVE, TOKEN_BY_TOKEN)
@@ -158,8 +158,7 @@ def main(arguments: list[str] | None = None) -> None:
     development, held_out = (
         load_prompts(given.prompts, split, given.limit) for split in ("development", "held-out")
     )
-    how = {name: vars(given)[name] for name in ("tokenizer", "device", "dtype", "runtime")}
-    ladder = with_int8_drafts(load_ladder(given.target, given.draft, **how))
+    ladder = with_int8_drafts(load_given(given)[1])
     counts = f"{len(development)} development and {len(held_out)} held-out prompts"
     print(f"{ladder.target.runtime}; {counts} of {given.prompts}", flush=True)
     limits = {"tokens": given.max_new_tokens, "settings": given.settings, "seed": given.seed}

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import ConfigDict, StringConstraints, TypeAdapter, ValidationError
+from pydantic_core import from_json
 
-from specdec_lib.core.files import DATA, REMEDY, parse_json
+from specdec_lib.core.files import DATA, REMEDY
 from specdec_lib.core.kinds import Within, checked
 
 DOMAINS = ("chat", "code", "summary", "math")
@@ -135,7 +136,7 @@ def lines(path: Path) -> Iterator[tuple[str, object]]:
     for number, line in enumerate(text.rstrip().split("\n"), 1):
         where = f"{path}, line {number}"
         try:
-            yield where, parse_json(line)
+            yield where, from_json(line)
         except ValueError as error:
             raise ValueError(f"{where}: it is not JSON ({error})") from error
 

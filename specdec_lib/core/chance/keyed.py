@@ -24,7 +24,8 @@ Nesting = tuple[tuple[str, Slots], ...]
 @checked
 @dataclass(frozen=True)
 class Chance:
-    """The random numbers of a generation: every decision is a pure function of its arguments.
+    """The random numbers of a generation: every decision is a pure function of these
+    fields and the arguments of the call.
 
     seed       any whole number; two prompts need two seeds, or they share noise
     nesting    names and numbers of the nested drafts, outermost first; different nestings have
@@ -134,7 +135,7 @@ class Branches:
     """The decisions of one run, and the product of their probabilities.
 
     begun     the branches to take at the first decisions; later ones take the first possible one
-    others    what other runs begin with: the branches that this one leaves are added
+    others    `begun` of runs to come: each possible branch that this run leaves is added
     """
 
     begun: tuple[int, ...] = ()
@@ -182,7 +183,7 @@ def every_outcome(
     sampler: Sampler,
     kind: Callable[..., EveryBranch] = EveryBranch,
 ) -> dict[tuple[int, ...], float]:
-    """The exact probability of each outcome of `run`, called once per branch with a `kind`."""
+    """The exact probability of each outcome of `run`, called once per path through branches."""
     outcomes: dict[tuple[int, ...], float] = {}
     begun: list[tuple[int, ...]] = [()]
     while begun:

@@ -47,7 +47,7 @@ class Sampler:
         return torch.from_numpy(probs).to(logits.device)
 
     def candidates(self, logits: PerToken) -> Candidates:
-        """The tokens of the warped distribution; raises ValueError as `probs` does."""
+        """The warped distribution's tokens and log-probabilities; raises ValueError as `probs`."""
         tokens, log_probs = None, checked_logits(logits)
         if self.temperature == 0:
             return np.array([log_probs.argmax()]), np.zeros(1, log_probs.dtype)

@@ -41,7 +41,7 @@ class Round:
 
     @property
     def proposed(self) -> int:
-        """The number of guesses that the target checked, right or wrong."""
+        """The number of guesses that the target scored, on the accepted path or not."""
         return self.tree.guesses
 
     @property
@@ -51,7 +51,7 @@ class Round:
 
     @property
     def overhead_seconds(self) -> float:
-        """Seconds that no model counts: n-gram tables, copying, masks and Python."""
+        """Seconds that no model counts: Python, copying, masks, n-gram tables outside a `grow`."""
         return self.seconds - sum(used.seconds for used in self.usage.values())
 
 
@@ -115,7 +115,7 @@ def rounds(
     stop_tokens: Collection[int] = (),
 ) -> Iterator[tuple[Round, str | None]]:
     """Yield each round as it ends, with the reason if it is the last ("stop token", "length" or
-    "context": no more positions), else None. Caches and prompt are left to `read_prompt`.
+    "context": no more positions), else None. `read_prompt` before changes no token.
 
     prompt         tokens, or a context whose generated part is continued
     rule           `look_up` accepts most from "ranked" siblings, `reject` from drawn ones

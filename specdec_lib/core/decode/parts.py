@@ -10,7 +10,7 @@ PLAIN = (int, float, str, NoneType, MatchTable, Shape)
 
 
 def parts_of(*parts: object) -> Iterator[LanguageModel | Draft]:
-    """Yield the drafts and models in `parts`, collections and drafts' attributes, some twice."""
+    """Yield the drafts and models in these, in collections, in drafts' attributes; some twice."""
     for part in parts:
         if isinstance(part, PLAIN):  # most attributes; looking for a protocol's members takes long
             continue
@@ -30,7 +30,7 @@ def parts_of(*parts: object) -> Iterator[LanguageModel | Draft]:
 
 
 def models_in(*parts: object) -> dict[str, LanguageModel]:
-    """Every model among `parts_of` these, by name; raises ValueError if two share a name."""
+    """Every model in these, as of `parts_of`, by name; raises ValueError if two share a name."""
     found: dict[str, LanguageModel] = {}
     for model in parts_of(*parts):
         if isinstance(model, LanguageModel) and found.setdefault(model.name, model) is not model:
@@ -39,7 +39,7 @@ def models_in(*parts: object) -> dict[str, LanguageModel]:
 
 
 def learners_in(*drafts: Draft) -> tuple[Learner, ...]:
-    """Every draft among `parts_of` these that learns, once."""
+    """Every draft in these, as of `parts_of`, that learns, once."""
     learners = (part for part in parts_of(*drafts) if isinstance(part, Learner))
     return tuple({id(part): part for part in learners}.values())
 

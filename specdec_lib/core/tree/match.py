@@ -56,6 +56,6 @@ class MatchTable:
 
 
 def leading(tokens: list[int], gaps: list[float], k: int) -> tuple[list[int], list[float]]:
-    """What `Chance.rank` gave for 2 tokens or more, cut to k; the first's gap is its lead."""
+    """Tokens and gaps of `Chance.rank` (of 2 or more) cut to k, the first gap being the lead."""
     lead = gaps[1] if len(gaps) > 1 else math.inf
     return tokens[:k], [lead, *gaps[1:k]]

@@ -1,4 +1,4 @@
-"""The shape of a tree, its slots without tokens, and the best-first growth that finds them."""
+"""The shape of a tree, which is its slots without tokens, and the best-first growth of one."""
 
 import functools
 import heapq

@@ -43,7 +43,8 @@ def from_matrix(
 
     drafters    strongest first; models, of which the last may be another draft: `MaxGram` takes
                 its length from the matrix, any other keeps its own
-    width       of what the target verifies; as the other options, see `Reviewed`
+    convention  of the matrix; the paper's tables are "cumulative"
+    width       children per node of what the target verifies; it and other options: `Reviewed`
 
     Raises ValueError as `converted` does, and for a matrix that does not fit the drafters.
     """

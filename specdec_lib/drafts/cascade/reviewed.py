@@ -38,7 +38,8 @@ class Reviewed:
                        accepts and draws as `reject` does, and hands up rows
     width              children per node: the kept token, and width − 1 leaves (a comb): the
                        reviewer's next likeliest for "ranked", independent draws for "iid"
-    match              turns ranks into scores; at temperature 0 the reviewer's probabilities do
+    match              turns ranks and gaps into scores; at temperature 0 probabilities do, but for
+                       leaves under "iid"
 
     Raises ValueError for a lenience above 1 under "iid" where the draft branches. Source: Chen et
     al. 2024, section 3.1 and appendix B (the exemption, and combs of 8 children).
@@ -63,7 +64,7 @@ class Reviewed:
         return self.review(context, guessed, inner, via=f" via {self.reviewer.name}")
 
     def review(self, context: Context, guessed: TokenTree, chance: Chance, via: str) -> TokenTree:
-        """What the reviewer hands up of guesses that fit it; `via` is added to their sources."""
+        """What is handed up of guesses within the reviewer's positions; sources get `via`."""
         walk = self._quick_walk(context, guessed, chance) or self._walk(context, guessed, chance)
         sources = [*(guessed.sources[node] + via for node, _ in walk[1:]), self.reviewer.name]
         tree, last = TokenTree.rooted(context), ROOT

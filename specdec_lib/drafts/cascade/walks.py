@@ -57,9 +57,9 @@ def allowed_child(
 ) -> int | None:
     """The best-scored child of `node` that its lenience l > 1 allows (the first of a tie), or None.
 
-    At temperature 0 it allows offered ≤ l · the reviewer's unwarped probability, where a copy of
-    Max-Gram offers 1, others their score ÷ the node's; above it, a noisy log-probability at most
-    log l below that of the reviewer's choice.
+    At temperature 0 it allows offered ≤ l · the reviewer's unwarped probability, where Max-Gram's
+    nodes offer 1, others their score ÷ the node's; at others, a noisy log-probability at most log l
+    below that of the reviewer's choice.
     """
     children = [child for child in tree.children(node) if leniences[child] > 1]
     if not children:

@@ -45,8 +45,9 @@ class TreeDraft:
     match       turns ranks into scores; for "ranked" at temperature 0, and "top", probabilities do
 
     With a budget, scores from probabilities or gaps adapt the shape to the context. Raises
-    ValueError unless one of widths, shape and budget is given, for 1 to 4,096 guesses. Source:
-    Spector and Ré 2023, section 3.1; best-first as in Wang et al. 2024 (OPT-Tree).
+    ValueError unless one of widths, shape and budget is given, and for a budget, or widths without
+    a floor, of more than 4,096 guesses. Source: Spector and Ré 2023, section 3.1; best-first as in
+    Wang et al. 2024 (OPT-Tree).
     """
 
     model: LanguageModel
@@ -92,7 +93,7 @@ class TreeDraft:
     def grown_by_model(
         self, context: Context, chance: Chance, scout: tuple[object, int, str] | None = None
     ) -> TokenTree | None:
-        """The tree if the model can grow it itself, with the scout of `TreeGrower.grow`."""
+        """The tree if the model can grow it itself, else None; the scout is `TreeGrower.grow`'s."""
         if self._grower is None or self.shape is not None:
             return None
         reach = self.reach(context)

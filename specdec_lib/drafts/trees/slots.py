@@ -15,7 +15,7 @@ SlotWidths = dict[Slots, int]  # ranks of a node to its number of children
 
 @functools.lru_cache(maxsize=64)
 def slots_of(shape: Shape) -> SlotWidths:
-    """The nodes of a shape that have children, which come by rank (cached: do not change it)."""
+    """How many children each node with any has, by the ranks down to it (cached: do not change)."""
     places, widths = [()], {}
     for parent, rank in zip(shape.parents[1:], shape.ranks[1:], strict=True):
         widths[places[parent]] = rank + 1

@@ -125,17 +125,14 @@ def main(arguments: list[str] | None = None) -> None:
     """Parse the command line, compare, and print the table and the verdict."""
     parser = Parser("compare", __doc__)
     add_models(parser, "float32", limit=10, max_new_tokens=40)
-    add = parser.add_argument
-    add("--runtime", default="reference", choices=RUNTIMES, help="of our loop")
-    add("--threads", type=int, help="of torch; by default torch's own choice")
+    told = "of our loop"
+    parser.add_argument("--runtime", default="reference", choices=RUNTIMES, help=told)
     parser.add_common("--temperature", 0.0)
     parser.add_common("--top-k")
     parser.add_common("--seed", 0)
     parser.add_common("--csv")
     given = parser.parse_args(arguments)
     set_verbosity_error()  # assisted generation warns about the calls that it makes itself
-    if given.threads is not None:
-        torch.set_num_threads(given.threads)
     sampler = Sampler(given.temperature, top_k=given.top_k)
     prompts, ladder = load_given(given)
     print(_heading(ladder, sampler, given, len(prompts)), flush=True)
@@ -168,13 +165,16 @@ def add_models(parser: Parser, dtype: str, limit: int, max_new_tokens: int) -> N
     add("--tokenizer", help="the folder of the tokenizer, where the target's has none")
     add("--device", default="auto", help='"auto", "cpu", "cuda", …')
     add("--dtype", default=dtype, choices=DTYPES)
+    add("--threads", type=int, help="of torch; by default torch's own choice")
     parser.add_common("--prompts", "chat")
     parser.add_common("--limit", limit)
     parser.add_common("--max-new-tokens", max_new_tokens)
 
 
 def load_given(given: Namespace) -> tuple[list[Prompt], Ladder]:
-    """The prompts and the models that the options name."""
+    """The prompts and the models that the options name, and so many threads of torch."""
+    if given.threads is not None:
+        torch.set_num_threads(given.threads)
     split = "held-out" if given.prompts in DOMAINS else WHOLE
     prompts = load_prompts(given.prompts, split, given.limit)
     named = ("tokenizer", "device", "dtype", "runtime")
