@@ -146,7 +146,8 @@ def test_a_stopped_run_goes_on_and_counts_every_rule_on_the_same_contexts(
         return verify_prompt(ladder, prompt, *arguments, **options)
 
     monkeypatch.setattr(command, "verify_prompt", counted)
-    given = ["--limit", "1", "--contexts", "1"]
+    monkeypatch.setitem(command.SIZES, "contexts", 1)
+    given = ["--limit", "1"]
     with pytest.raises(KeyboardInterrupt):
         command.main(given)
     command.main(given)

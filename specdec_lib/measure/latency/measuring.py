@@ -27,9 +27,9 @@ from specdec_lib.measure.latency.speeds import Ranges, few, measured_speed_ups, 
 from specdec_lib.measure.race.contenders import our_contenders
 from specdec_lib.measure.race.harness import race_prompts
 from specdec_lib.measure.sweep.ratios import without_few
-from specdec_lib.models.loading import RUNTIMES
 from specdec_lib.workload import Ladder, load_ladder, load_prompts
 
+TIMED = ("reference", "int8", "fast")  # runtimes; the last is that of speeds and sweeps
 PLACE = DATA / "measured"
 Ladders = Mapping[str, Ladder]  # by the name of their runtime
 
@@ -118,9 +118,6 @@ def stored_tables(machine: str = "", *, folder: Path = PLACE) -> dict[str, pd.Da
 def main(arguments: list[str] | None = None) -> None:
     """Measure, and write each table as soon as it is there."""
     parser = Parser("measure latency", __doc__)
-    runtimes = {"choices": RUNTIMES, "default": ("reference", "fast")}
-    told = "the last one is that of speeds and sweeps"
-    parser.add_argument("--runtimes", nargs="+", **runtimes, help=told)
     told = "for speeds; half for sweeps, a quarter for the ledger"
     parser.add_common("--limit", Ranges().prompts, told)
     parser.add_argument("--threads", type=int, default=1, help="of torch (default: 1)")
@@ -128,7 +125,7 @@ def main(arguments: list[str] | None = None) -> None:
     torch.set_num_threads(given.threads)
     for name in MEASURES:
         check_output(table_file(name))
-    ladders = {name: load_ladder(device="cpu", runtime=name) for name in given.runtimes}
+    ladders = {name: load_ladder(device="cpu", runtime=name) for name in TIMED}
     for name in MEASURES:
         table = measure_table(name, ladders, Ranges(prompts=given.limit), True)
         write_whole(table_file(name), table.to_csv(index=False, float_format="%.7g").encode())

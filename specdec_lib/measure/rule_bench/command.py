@@ -21,7 +21,7 @@ from torch import Tensor
 from tqdm import tqdm
 
 from specdec_lib.core.chance import Chance, EveryBranch, Sampler, Slots, every_outcome
-from specdec_lib.core.commandline import Parser, write_csv
+from specdec_lib.core.commandline import parse_limit, write_csv
 from specdec_lib.core.context import Context
 from specdec_lib.core.files import DATA, cache_folder
 from specdec_lib.core.protocols import Rule
@@ -48,23 +48,18 @@ RULES: Mapping[str, tuple[Rule, ...]] = {  # by siblings
 }
 BY = ["sampling", "shape", "siblings", "rule"]
 MOST_TOKENS = 96  # of a text
+SIZES = {"contexts": 2, "draws": 2}  # of each text, and seeds per context
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command; finished prompts are kept, and a run that was stopped goes on there."""
-    parser = Parser("measure verifiers", __doc__, writes=[PLACE])
-    parser.add_common("--limit", 15, "of each domain")
-    for name, what in (("--contexts", "of each text"), ("--draws", "seeds per context")):
-        parser.add_argument(name, type=int, default=2, help=f"{what} (default: 2)")
-    given = parser.parse_args(arguments)
-    torch.set_num_threads(1)
-    ladder = load_ladder(device="cpu", runtime="fast")
-    sizes, rows = {"contexts": given.contexts, "draws": given.draws}, []
+    limit = parse_limit("measure verifiers", __doc__, [PLACE], arguments, 15)
+    ladder, rows = load_ladder(device="cpu", runtime="fast"), []
     for sampler in SAMPLERS:
-        asked = fingerprint(sampler, sizes, SHAPES, ladder.models)
+        asked = fingerprint(sampler, SIZES, SHAPES, ladder.models)
         kept = Kept(cache_folder() / "verifiers" / asked)
-        for prompt in tqdm(every_domain("held-out", given.limit), sampling_of(*astuple(sampler))):
-            rows += kept.rows(prompt, partial(verify_prompt, ladder, prompt, sampler, **sizes))
+        for prompt in tqdm(every_domain("held-out", limit), sampling_of(*astuple(sampler))):
+            rows += kept.rows(prompt, partial(verify_prompt, ladder, prompt, sampler, **SIZES))
     table = pd.DataFrame(rows)
     print(summarise_rules(table).round(3).to_string(index=False))
     write_csv(table, PLACE, 6)
