@@ -29,15 +29,7 @@ def _remedy() -> str:
     )
 
 
-def _other_python() -> str:
-    """Which Python has the packages, for someone who typed `python -m specdec_lib`."""
-    prepared = REPOSITORY / ".venv" / "bin" / "python"
-    if prepared.is_file():
-        return f"Or use {prepared} instead of {sys.executable}: it has them."
-    return f"Or run `make setup` in {REPOSITORY}, which makes .venv/bin/python with all of them."
-
-
 if _missing := _remedy():
     if sys.argv[:1] == ["-m"]:  # no traceback on the command line
-        sys.exit(f"{_missing}\n{_other_python()}")
+        sys.exit(f"{_missing}\nOr run `make setup` in {REPOSITORY}, and use its .venv/bin/python.")
     raise ModuleNotFoundError(_missing)

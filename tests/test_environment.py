@@ -18,7 +18,7 @@ import specdec_lib
 ROOT = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 CARD = {"jupyterlab", "torch", "transformers", "ipywidgets", "plotly", "papermill", "nbval"}
-IMPORT_NAMES = {"yaml": "pyyaml", "PIL": "pillow"}
+IMPORT_NAMES = {"yaml": "pyyaml", "PIL": "pillow", "pydantic_core": "pydantic"}
 
 
 def lock() -> dict[str, str]:

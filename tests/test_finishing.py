@@ -88,6 +88,16 @@ def test_finishing_again_leaves_nothing_of_what_was_there(folder):
     assert possible.sum() == len({*head, *PROMPT})
 
 
+@pytest.mark.parametrize("name", ["card.json", "katz.npz", "draft.safetensors"])
+def test_a_damaged_or_missing_file_is_refused(folder, name):
+    (folder / name).write_bytes((folder / name).read_bytes()[:100])
+    with pytest.raises(ValueError, match="is damaged"):
+        load_ladder(folder=folder)
+    (folder / name).unlink()
+    with pytest.raises(ValueError, match="is missing; restore it with `git checkout data`"):
+        load_ladder(folder=folder)
+
+
 def test_runtimes_dtypes_and_targets_that_there_are_not_are_refused(folder, monkeypatch):
     for options, complaint in (
         ({"runtime": "fast", "dtype": "bfloat16"}, "the fast runtime computes in float32"),

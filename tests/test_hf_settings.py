@@ -195,7 +195,7 @@ def test_the_command_prints_flags_and_losses_without_loading_a_model(ladder, tmp
     relay = {"type": "Relay", "parts": [{"type": "NoDraft"}], "lengths": [0]}
     data = json.loads(export_setting(Setting("chain", ChainDraft(ladder.draft, 3), WARM)))
     for wrong, said in (
-        ({"schema": 2}, "schema: Input should be 1"),
+        ({"schema": 1}, "schema: Input should be 2"),
         ({"draft": {"type": "Bush"}}, "no draft of the library's"),
         ({"draft": data["draft"] | {"length": -5}}, "a draft has 0 guesses or more, got -5"),
         ({"draft": relay}, ""),

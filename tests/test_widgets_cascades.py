@@ -1,5 +1,6 @@
 """The cascade explorer: its numbers are the replay's at any prices, the tuner turns its knobs."""
 
+from dataclasses import replace
 from functools import partial
 
 import pandas as pd
@@ -157,6 +158,19 @@ def test_a_tuner_is_stopped_in_time_and_a_refusal_is_quoted(replays, monkeypatch
     panel.knobs["tune"].click()
     said = "no &lt;text&gt;" if refuses else "the best of 1 settings"
     assert panel.values() == before and said in panel.words.value
+
+
+def test_a_tuner_that_is_stopped_leaves_the_best_so_far(replays):
+    better, worse = (replace(OURS, lenience=lenience) for lenience in (2.0, 5.0))
+
+    def tune(*_, starts, tell):
+        for setting, swi in (better, 9.0), (worse, 0.1):
+            tell(setting, swi)
+        raise TimeoutError
+
+    panel = explorer(replays.beside, start=OURS, tune=tune)
+    panel.knobs["tune"].click()
+    assert panel.values()["lenience"] == 2.0 and "the best of 3 settings" in panel.words.value
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,12 @@ def read_parameters(notebook: Path) -> dict[str, dict[str, str]]:
     import papermill  # late: it takes seconds
 
     read_cells(notebook)  # raises where it is none
-    return papermill.inspect_notebook(str(notebook))
+    return papermill.inspect_notebook(as_template(notebook))
+
+
+def as_template(path: Path) -> str:
+    """A path for papermill, which replaces what stands in single braces."""
+    return str(path).replace("{", "{{").replace("}", "}}")
 
 
 def read_introduction(notebook: Path) -> dict[str, str]:

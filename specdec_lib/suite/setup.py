@@ -73,6 +73,7 @@ def _make(folder: Path) -> None:
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".smollm2-") as unfinished:
         converted = Path(unfinished) / "converted"
         convert(_gguf_file(Path(unfinished)), converted)
+        shutil.rmtree(folder, ignore_errors=True)  # left incomplete
         os.replace(converted, folder)
 
 

@@ -2,8 +2,8 @@
 the clock, into data/measured/learning.csv: a row per held-out prompt, sampler and draft. Run it
 where nothing else runs.
 
-Each draft begins every domain with an empty memory and reads its held-out prompts in one order, so
-an interrupted run goes on with the first prompt of the domain that it was at.
+Each draft begins every domain knowing a few tokens of a development prompt, and reads its held-out
+prompts in one order: an interrupted run goes on with the first prompt of the domain it was at.
 """
 
 from collections.abc import Mapping, Sequence

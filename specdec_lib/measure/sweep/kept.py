@@ -23,13 +23,14 @@ from specdec_lib.workload import Prompt
 
 PACKAGE = __name__.partition(".")[0]
 LIBRARY = Path(sys.modules[PACKAGE].__file__).resolve().parent
+ABOVE = ("show", "suite")  # wings that nothing here imports: their files do not count
 COMPUTING = ("torch", "transformers", "tokenizers", "numpy", "numba")  # their versions count
 Row = dict[str, object]
 
 
 def fingerprint(*things: object) -> str:
     """A digest of values, functions, dataclasses, arrays, tokenizers and models, by their content,
-    of the library's code, of versions, and of PyTorch's number of threads.
+    of the library's code up to this wing, of versions, and of PyTorch's number of threads.
 
     A field of a dataclass with `repr=False` is a memory and does not count. A function or class
     from outside the library counts with its source.  Raises ValueError for anything that cannot be
@@ -49,9 +50,13 @@ def short_digest(content: str | bytes | memoryview) -> str:
 
 @functools.cache
 def library() -> str:
-    """A digest of every Python file of the library."""
-    paths = sorted(LIBRARY.rglob("*.py"))
-    texts = [(str(path.relative_to(LIBRARY)), path.read_text(encoding="utf-8")) for path in paths]
+    """A digest of every Python file of the library up to this wing."""
+    paths = sorted(path.relative_to(LIBRARY) for path in LIBRARY.rglob("*.py"))
+    texts = [
+        (str(path), (LIBRARY / path).read_text(encoding="utf-8"))
+        for path in paths
+        if path.parts[0] not in ABOVE
+    ]
     return short_digest(json.dumps(texts))
 
 
@@ -109,10 +114,13 @@ def _named(thing: type | Callable) -> list[str]:
     if "<" in thing.__qualname__ or inspect.ismethod(thing) or not thing.__module__:
         named = "so it cannot be told apart: give a function or class of a module instead"
         raise ValueError(f"{thing.__qualname__} may remember variables, {named}")
-    name = f"{thing.__module__}.{thing.__qualname__}"
-    if inspect.isbuiltin(thing) or thing.__module__.partition(".")[0] == PACKAGE:
+    name, (package, *rest) = f"{thing.__module__}.{thing.__qualname__}", thing.__module__.split(".")
+    if inspect.isbuiltin(thing) or (package == PACKAGE and {*rest[:1]}.isdisjoint(ABOVE)):
         return [name]
-    return [name, inspect.getsource(inspect.unwrap(thing))]
+    try:
+        return [name, inspect.getsource(inspect.unwrap(thing))]
+    except (OSError, TypeError) as error:
+        raise ValueError(f"the source of {name}, which is needed, cannot be read") from error
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,5 @@
-"""The stacks of models that are compared: chain or tree, with and without a scout, and from one
-level to four; and the drafts of the README's table.
+"""The stacks of the embedded ladder's models that are compared: chain or tree, with and without a
+scout, and from one level to four; and the drafts of the README's table.
 """
 
 from collections.abc import Sequence

@@ -167,8 +167,8 @@ def plan_explorer(
     others = "how often one of them is accepted, where the likeliest guess is not"
     rows = "what rows beyond the first add to a target pass, times as measured; 0 as on a large GPU"
     knobs = {
-        "first": slider(SHARES, start["first"], "how often it is accepted", "first guess"),
-        "others": slider(SHARES, start["others"], others, "other guesses"),
+        "first": slider(SHARES[1:-1], start["first"], "how often it is accepted", "first guess"),
+        "others": slider(SHARES[1:-1], start["others"], others, "other guesses"),
         "cost": slider(COSTS, start["cost"], "a target pass being 1", "cost of a pass"),
         "rows": slider(FACTORS, 1.0, rows, "cost of rows"),
         "host": slider(FACTORS, 1.0, "outside the models, times as measured", "host's seconds"),
@@ -179,6 +179,8 @@ def plan_explorer(
 def _start(source: Source, target: PassTable) -> dict[str, float]:
     """Where the knobs stand for a source."""
     likeliest, *rest = source.rates
+    if not (sum(rest) > 0 and likeliest < 1):
+        raise ValueError(f"a plan needs rates of two ranks, between 0 and 1, got {source.rates}")
     cost = source.passes.at(1, CONTEXT) / target.at(1, CONTEXT)
     found = {"first": likeliest, "others": sum(rest) / (1 - likeliest), "cost": cost}
     return {name: float(f"{value:.2g}") for name, value in found.items()}

@@ -68,7 +68,8 @@ def read_manifest(path: Path) -> Manifest | None:
     from pydantic import TypeAdapter, ValidationError
 
     try:
-        return TypeAdapter(Manifest).validate_json(path.read_bytes())
+        found = TypeAdapter(Manifest).validate_json(path.read_bytes())
+        return found if found.made.keys() >= {"date", "commit", "machine", "versions"} else None
     except (OSError, ValidationError):
         return None
 

@@ -88,6 +88,8 @@ def flags(setting: Setting) -> tuple[Flags, ...]:
 
 def _flags(data: ExportedSetting) -> tuple[Flags, ...]:
     plain = nearest(data.draft)
+    if plain.model not in (None, *data.models):
+        raise ValueError(f"models has no {plain.model!r}")
     Sampler(**{name: one for name, one in data.sampler.items() if name != "type"})  # checks them
     if not 0 <= plain.length <= plain.guesses:
         raise ValueError(f"a draft has 0 guesses or more, got {plain.length} of {plain.guesses}")

@@ -49,7 +49,7 @@ class ModelEntry:
 class ExportedSetting:
     """The fields of the JSON, in order."""
 
-    schema: Literal[1]
+    schema: Literal[2]
     library: str
     name: str
     sampler: dict[str, object]
@@ -66,7 +66,7 @@ def export_setting(setting: Setting) -> str:
     if setting.rule not in RULES.values():
         raise ValueError(f"a rule that can be exported is {' or '.join(RULES)}, got {setting.rule}")
     data = {
-        "schema": 1,
+        "schema": 2,
         "library": f"specdec {version('specdec')}",
         "name": setting.name,
         "sampler": setting.sampler,

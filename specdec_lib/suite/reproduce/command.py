@@ -3,7 +3,6 @@
 import argparse
 import contextlib
 import dataclasses
-import json
 import os
 import sys
 import time
@@ -21,7 +20,7 @@ from specdec_lib.core.files import (
 )
 from specdec_lib.core.locking import only_process
 from specdec_lib.suite.gallery.building import KINDS, Manifest, build, made_here
-from specdec_lib.suite.notebook import read_parameters, store_outputs
+from specdec_lib.suite.notebook import as_template, read_parameters, store_outputs
 from specdec_lib.suite.reproduce.plan import PROFILES, NotebookRun, choose_notebooks, plan_runs
 
 INTERRUPTED = 130
@@ -29,7 +28,7 @@ START_SECONDS = 120
 CELL_SECONDS = 12 * 3600  # a hang, not a slow cell
 DESCRIPTION = (
     "Run the notebooks; every figure is made anew, and figures/index.html shows them all. Exit"
-    " status: 0 all went well, 1 a notebook failed, 2 refused, 130 interrupted."
+    " status: 0 all went well, 1 a notebook failed, 2 an error, 130 interrupted."
 )
 MODES = {
     "--list": "only show the notebooks and their parameters",
@@ -171,8 +170,8 @@ def _papermill(run: NotebookRun) -> str:
     try:
         with _environment(run.figures):
             papermill.execute_notebook(
-                str(run.notebook),
-                str(unfinished),
+                as_template(run.notebook),
+                as_template(unfinished),
                 parameters=run.parameters,
                 kernel_name="python3",
                 progress_bar=False,
@@ -213,26 +212,12 @@ def _figure_files(run: NotebookRun) -> set[tuple[Path, int, int]]:
 
 def explain_failure(problem: Exception, run: NotebookRun) -> str:
     """The notebook, the cell, the reason, the parameters and where the run is kept, as lines."""
-    name, said = type(problem).__name__, str(problem)
+    name, said, cell = type(problem).__name__, str(problem), ""
     if "ename" in vars(problem):  # papermill's error with the kernel's own exception
         name, said = problem.ename, problem.evalue
-    lines = [f"{run.notebook.name}{_failed_cell(run.kept)}: {name}: {said}".splitlines()[0]]
+        first = problem.source.strip().partition("\n")[0]
+        cell = f", code cell In [{problem.exec_count}], which begins {first!r}"
+    lines = [f"{run.notebook.name}{cell}: {name}: {said}".splitlines()[0]]
     lines += [f"with {run.given}"] if run.given else []
     lines += [f"the run is kept in {run.kept}"] if run.kept.exists() else []
     return "\n    ".join(lines)
-
-
-def _failed_cell(kept: Path) -> str:
-    """The code cell that failed or was running: its count and its first line; "" if the executed
-    notebook is missing or cut off.
-    """
-    try:
-        found = json.loads(kept.read_text(encoding="utf-8"))["cells"]
-    except (OSError, ValueError):
-        return ""
-    for cell in found:
-        if cell["metadata"].get("papermill", {}).get("status") in ("running", "failed"):
-            first = next(filter(str.strip, "".join(cell["source"]).splitlines()), "").strip()
-            count = cell.get("execution_count") or " "
-            return f", code cell In [{count}], which begins {first!r}"
-    return ""

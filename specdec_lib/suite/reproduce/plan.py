@@ -142,13 +142,16 @@ def parse_value(text: str, annotation: str) -> object:
 
 
 def _profile_values(notebook: Path, profile: str) -> dict[str, object]:
-    """What a profile sets in a notebook: nothing for smoke, what `full/NN.yml` holds for full."""
+    """What a profile sets in a notebook: for "full" what `full/NN.yml` holds, else nothing."""
     import yaml
 
-    if profile == "smoke":
-        return {}
     source = notebook.parent / profile / f"{notebook.stem[:2]}.yml"
-    return yaml.safe_load(source.read_text(encoding="utf-8")) or {}
+    if not source.is_file():
+        return {}
+    try:
+        return dict(yaml.safe_load(source.read_text(encoding="utf-8")))
+    except (ValueError, TypeError, yaml.YAMLError) as problem:
+        raise ValueError(f"{source} cannot be read: {problem}") from problem
 
 
 def check_parameters(
