@@ -87,7 +87,7 @@ def test_the_frequent_tokens_and_the_prompts_are_scored_as_by_the_whole_head_on_
     networks = [network(61, width=32).float() for _ in range(4)]
     for found in networks[1:]:
         cut_head(found, FREQUENT)
-    one, other = Context.of((50, 1, 50)).extended((7,)), Context.of((50, 1, 50, 7, 52))
+    one, other = Context.of((50, 1, 50)).extended((7, 52)), Context.of((50, 1, 50, 7, 52))
     whole, reference = (CachedModel(found, "reference") for found in networks[:2])
     fast, stuck = (FastModel(found, "fast") for found in networks[2:])
     for context in (one, other, one, one.extended((41,)), other):

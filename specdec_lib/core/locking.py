@@ -33,8 +33,8 @@ def only_process(folder: Path) -> Iterator[None]:
     try:
         lock.acquire(timeout=0)
     except Timeout as problem:
-        remedy = "wait until it ends, or name another with --out DIR"
-        raise ValueError(f"another process writes to {folder}; {remedy}") from problem
+        wait = f"another process writes to {folder}; wait, or name another with --out"
+        raise ValueError(wait) from problem
     try:
         yield
     finally:

@@ -30,6 +30,8 @@ AutoModel = type[AutoModelForCausalLM] | type[AutoModelForSeq2SeqLM]
 DTYPES = {"float32": torch.float32, "float64": torch.float64, "bfloat16": torch.bfloat16}
 RUNTIMES = ("reference", "fast", "int8", "auto")
 READERS = {AutoModelForCausalLM: "load_seq2seq", AutoModelForSeq2SeqLM: "load_model"}  # of others
+LIMITS = {"num_hidden_layers": (1, 1000), "max_position_embeddings": (1, 2**30)}
+LIMITS |= dict.fromkeys(("rms_norm_eps", "layer_norm_epsilon"), (1e-20, 1.0))
 SHARD = re.compile(r"[^/\\]+\.safetensors")
 
 
@@ -134,21 +136,23 @@ def _read_network(kind: AutoModel, folder: Path, dtype: torch.dtype) -> PreTrain
     if config.is_encoder_decoder == (kind is AutoModelForCausalLM):
         found = f"{'an' if config.is_encoder_decoder else 'no'} encoder-decoder model"
         raise ValueError(f"it is {found} ({config.model_type}), which `{READERS[kind]}` reads")
+    for name, (least, most) in LIMITS.items():
+        if not least <= (value := getattr(config.get_text_config(), name, least)) <= most:
+            raise ValueError(f"its {name} is {value!r}, allowed are {least} to {most}")
     _check_index(folder, config)
     safe = {"config": config, "dtype": dtype, "use_safetensors": True, **LOCAL}
-    told = {"ignore_mismatched_sizes": True, "output_loading_info": True}
+    told = {"device_map": "meta", "ignore_mismatched_sizes": True, "output_loading_info": True}
     before = logging.get_verbosity()
     logging.disable_progress_bar()
     logging.set_verbosity_error()  # of what would be reported, the errors below tell
     try:
-        network, found = kind.from_pretrained(folder, **safe, **told)
+        expected, found = kind.from_pretrained(folder, **safe, **told)  # takes no memory
     finally:
         logging.set_verbosity(before)
     _check_tensors(found)
-    ends = network.get_input_embeddings().weight, network.get_output_embeddings().weight
-    if config.get_text_config().tie_word_embeddings and ends[0] is not ends[1]:
-        tied = "its configuration ties its head to its embedding"
-        raise ValueError(f"{tied}, and its files hold two: tie_word_embeddings is wrong")
+    network = kind.from_pretrained(folder, **safe)
+    if untied := expected.all_tied_weights_keys.keys() - network.all_tied_weights_keys.keys():
+        raise ValueError(f"its configuration ties {min(untied)!r}, and its files hold two tensors")
     for name, tensor in network.named_parameters():
         if not torch.isfinite(tensor.sum(dtype=torch.float64)):  # a sum is the quickest look
             raise ValueError(f"its tensor {name!r} holds NaN or infinite numbers")

@@ -128,7 +128,7 @@ def rounds(
         if not 0 <= stop <= last:
             raise ValueError(f"a stop token is 0 to {last} in the target's vocabulary, got {stop}")
     models, learners = models_in(target, draft).values(), learners_in(draft)
-    run = _Run(target, draft, chance, rule, frozenset(stop_tokens), models, learners)
+    run = _Run(target, draft, chance, rule, frozenset(map(int, stop_tokens)), models, learners)
     return run.rounds(context, max_new_tokens)
 
 

@@ -1,6 +1,4 @@
-"""The stacks of the embedded ladder's models that are compared: chain or tree, with and without a
-scout, and from one level to four; and the drafts of the README's table.
-"""
+"""The stacks of the embedded ladder's models that are compared, and the README table's drafts."""
 
 from collections.abc import Sequence
 from dataclasses import replace

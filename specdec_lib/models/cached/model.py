@@ -17,7 +17,7 @@ from specdec_lib.core.kinds import shown
 from specdec_lib.core.locking import in_turn
 from specdec_lib.core.protocols import Usage, check_root
 from specdec_lib.core.tree import TokenTree
-from specdec_lib.models.cached.path_memory import BranchMemory
+from specdec_lib.models.cached.path_memory import BranchMemory, weakly
 from specdec_lib.models.students import CutHead
 
 CHUNK_ROWS = 256  # a longer prompt is read in pieces
@@ -38,7 +38,7 @@ class CachedModel:
         self.max_positions = int(model.config.get_text_config().max_position_embeddings)
         self.runtime, self.usage = reference_runtime(model), Usage()
         self._cache = KeyValues()
-        self._memory = BranchMemory(self.run_rows, self._cache.move, CHUNK_ROWS, SLACK)
+        self._memory = BranchMemory(weakly(self.run_rows), self._cache.move, CHUNK_ROWS, SLACK)
         self._scored: tuple[int, ...] | None = None  # the tokens that a cut head scored last
 
     @in_turn
@@ -96,7 +96,7 @@ class Seq2SeqModel:
         self.runtime, self.usage = reference_runtime(model), Usage()
         self._source: tuple[int, ...] | None = None
         self._cache = KeyValues()
-        self._memory = BranchMemory(self.run_rows, self._cache.move, CHUNK_ROWS, SLACK)
+        self._memory = BranchMemory(weakly(self.run_rows), self._cache.move, CHUNK_ROWS, SLACK)
         scaled = getattr(model.config, "scale_decoder_outputs", False)
         self._scale = model.config.d_model**-0.5 if scaled else 1.0
 

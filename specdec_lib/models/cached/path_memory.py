@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import NamedTuple
+from weakref import WeakMethod
 
 import torch
 from jaxtyping import Float
@@ -15,6 +16,12 @@ from specdec_lib.core.tree import TokenTree
 
 FAR = 128  # entries of branches that are not moved for a context that takes none of them
 KEPT = 16  # logits of the committed context's end, so that a caller may go back a little
+
+
+def weakly(method: Callable) -> Callable:
+    """The method of an object that this does not keep alive: a model dropped is a model freed."""
+    known = WeakMethod(method)
+    return lambda *given: known()(*given)
 
 
 class PassPlan(NamedTuple):

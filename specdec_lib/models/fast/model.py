@@ -18,7 +18,7 @@ from specdec_lib.core.context import Context
 from specdec_lib.core.locking import in_turn
 from specdec_lib.core.protocols import Ranked, Usage, check_root
 from specdec_lib.core.tree import MatchTable, TokenTree
-from specdec_lib.models.cached.path_memory import BranchMemory, PassPlan
+from specdec_lib.models.cached.path_memory import BranchMemory, PassPlan, weakly
 from specdec_lib.models.fast import choices, compiled_trees, kernels
 from specdec_lib.models.fast.tiles import COLUMNS
 from specdec_lib.models.fast.weights import EDITIONS, read_weights
@@ -59,7 +59,7 @@ class FastModel:
         self._cut = head if isinstance(head, CutHead) else None
         self._others = self._cut and self._cut.others  # whose rows the weights hold too
         self._ids = np.arange(self.vocabulary) if self._cut is None else self._cut.places.numpy()
-        self._memory = BranchMemory(self.run_rows, self._move, CHUNK_ROWS)
+        self._memory = BranchMemory(weakly(self.run_rows), weakly(self._move), CHUNK_ROWS)
         self._buffers = self.weights.buffers(min(self.max_positions, 1024) + SCRATCH)
 
     @in_turn

@@ -109,6 +109,8 @@ class Katz:
 
     def top(self, tokens: Sequence[int], m: int) -> tuple[list[int], list[float]]:
         """The m likeliest next tokens, best first, a tie to the lower one, and probabilities."""
+        if m < 1:  # the compiled search writes where there would be no room
+            raise ValueError(f"m is at least 1, got {m}")
         found, values = find_likeliest(self.trie, self.window(tokens), min(m, self.vocabulary))
         return found.tolist(), values.tolist()
 
