@@ -66,10 +66,10 @@ def test_the_context_end_is_a_stop():
 
 
 @pytest.mark.parametrize("draft", [NOTHING, ChainDraft(PERFECT, 4), ChainDraft(PERFECT, 6)])
-def test_a_stop_token_inside_the_path_and_the_length_limit_are_kept_exactly(draft):
+def test_a_stop_token_in_the_path_and_the_length_limit_are_kept_exactly(draft, unchecked):
     plain = run(TARGET, NOTHING, 8, seed=2).tokens
     for stop in plain:
-        stopped = run(TARGET, draft, 8, seed=2, stop_tokens=[stop])
+        stopped = run(TARGET, draft, 8, seed=2, stop_tokens=torch.tensor([stop]))
         assert stopped.tokens == plain[: plain.index(stop) + 1] and stopped.stop == "stop token"
     for length in range(1, 8):
         assert run(TARGET, draft, length, seed=2).tokens == plain[:length]

@@ -195,3 +195,5 @@ def test_score_is_minus_infinity_where_nothing_is_left():
     scores = undiscounted.score(context, TokenTree.rooted(context))
     assert scores.tolist() == [[-math.inf, 0.0, -math.inf]]
     assert undiscounted.top([0], 3) == ([1], [1.0])
+    with pytest.raises(ValueError, match="m is at least 1, got 0"):
+        undiscounted.top([0], 0)

@@ -4,6 +4,7 @@ import os
 import random
 import subprocess
 import sys
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -87,6 +88,9 @@ def test_logits_are_the_references_and_those_of_the_eight_bit_edition_near(kind:
         wanted = reference.score(context, tree)
         assert (fast.score(context, tree) - wanted).abs().max() < 1e-4
         assert 1e-4 < (rounded.score(context, tree) - wanted).std() < 0.1 * wanted.std()
+    kept = [weakref.ref(one) for one in (fast, reference, rounded)]
+    del fast, reference, rounded
+    assert [one() for one in kept] == [None] * 3, "a model that was dropped was not freed"
 
 
 @pytest.mark.parametrize("edition", ["exact", "int8"])
