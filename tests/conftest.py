@@ -45,7 +45,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture(autouse=True)
 def figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder that `figures.save` writes to during one test."""
+    """The folder that `show.saving.save` writes to during one test."""
     folder = tmp_path / "figures"
     monkeypatch.setenv("SPECDEC_FIGURES", str(folder))
     return folder

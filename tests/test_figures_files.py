@@ -17,7 +17,7 @@ from kaleido.scopes.plotly import PlotlyScope
 from PIL import Image
 
 from specdec_lib.core.files import figures_folder, write_whole
-from specdec_lib.show.figures import saving
+from specdec_lib.show import saving
 
 TABLE = pd.DataFrame({"token": ['"', "\n"], "distribution": "draft", "probability": [1 / 3, 2 / 3]})
 

@@ -1,21 +1,21 @@
-"""A table in, a plotly figure out; the only writer of figure files.
+"""A table in, a plotly figure out; `show.tables` makes some tables, `show.saving` writes files.
 
 Every figure of a table raises ValueError if the table lacks a column or a row, has a mark twice, or
 an interval does not hold its value. Colour never carries a meaning alone.
 """
 # ruff: noqa: I001 - two lines import from one module
 
-from specdec_lib.show.figures.bars import cascade_ablation, chain_lengths, distributions, outcomes
+from specdec_lib.show.figures.bars import cascade_ablation, chain_lengths, distributions
 from specdec_lib.show.figures.bars import paper_and_ours, rivals, round_ledger, walltime, yields
-from specdec_lib.show.figures.cells import break_even, gap_table, match_rates, roofline
+from specdec_lib.show.figures.cells import break_even, match_rates, roofline
 from specdec_lib.show.figures.cells import speed_surface, surface
 from specdec_lib.show.figures.dots import ablation, acceptance, calibration_curve, ewif_by_drafters
 from specdec_lib.show.figures.dots import kinds, predicted_speeds, predicted_tokens, scorecard
 from specdec_lib.show.figures.dots import speed_sweep
 from specdec_lib.show.figures.lines import budget_curves, budget_speed_ups, latency, lenience
 from specdec_lib.show.figures.lines import pass_at, position, relative_performance, sensitivity
-from specdec_lib.show.figures.pictures import emitted_tokens, nodes, origins, shapes, slots, walk
+from specdec_lib.show.figures.pictures import origins, shapes
 from specdec_lib.show.figures.rounds import mask, step, tree
 from specdec_lib.show.figures.rows import free_drafts, passes, plans, setting_speed_ups, stages
 from specdec_lib.show.figures.rows import swi_by_drafters, verifiers, versus
-from specdec_lib.show.figures.saving import save, still
+from specdec_lib.show.tables import emitted_tokens, gap_table, nodes, outcomes, slots, walk

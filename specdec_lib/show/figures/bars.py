@@ -1,6 +1,5 @@
 """Charts of bars that stand, side by side, and of bars that lie, some in pieces."""
 
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -25,19 +24,6 @@ PARTS = {name: Look(SOURCES.get(one, one)) for name, one in COLOURS.items()}  # 
 CHANGES = {"SWI, counted": Look(SOURCES["middle"])}
 CHANGES |= {"speed, measured": Look(SOURCES["draft"], full=True)}
 WRITTEN = 0.07  # of the longest bar: a shorter piece has no room for its number
-
-
-def outcomes(
-    distributions: Mapping[str, Mapping[tuple[int, ...], float]], *, words: Sequence[str]
-) -> pd.DataFrame:
-    """A row per outcome, a tuple of tokens told in words, and distribution, for `distributions`."""
-    found = sorted({outcome for one in distributions.values() for outcome in one})
-    rows = [
-        ("·".join(words[token] for token in outcome), name, one.get(outcome, 0.0))
-        for name, one in distributions.items()
-        for outcome in found
-    ]
-    return pd.DataFrame(rows, columns=["token", "distribution", "probability"])
 
 
 def distributions(table: pd.DataFrame) -> go.Figure:

@@ -7,7 +7,6 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from specdec_lib.core.tree import MatchTable
 from specdec_lib.show.figures import theme
 from specdec_lib.show.figures.chart import Chart, check, marks
 from specdec_lib.show.figures.forms import TWO_SIDED, add_cells, add_dots
@@ -17,13 +16,6 @@ OPAQUE = "rgba(255,255,255,0.94)"  # behind a name on the map, that no line runs
 HIGHEST = 0.5  # draft cost of the map, unless a mark stands higher
 PAIR, HERE = "our pairs, rates counted and costs measured", "here"
 MAP_LOOKS = {PAIR: Look(DARK, symbol="diamond"), HERE: Look("#E69F00", symbol="star")}
-
-
-def gap_table(match: MatchTable) -> pd.DataFrame:
-    """A match table as rows: gap, rank, rate.  Raises ValueError if it does not look at gaps."""
-    bins = zip(match.bins, match.binned, strict=True)
-    rows = [(name, rank, rate) for name, rates in bins for rank, rate in enumerate(rates)]
-    return pd.DataFrame(rows, columns=["gap", "rank", "rate"])
 
 
 def match_rates(table: pd.DataFrame) -> go.Figure:

@@ -151,9 +151,8 @@ class Chart:
     def add(self, trace: BaseTraceType, panel: str = "") -> None:
         """Add a trace to its panel; a name that several traces have stands in the legend once."""
         known = {other.name for other in self.figure.data if other.showlegend}
-        if trace.showlegend is not False:
-            trace.showlegend = bool(trace.name) and trace.name not in known
-        trace.legendgroup = trace.name
+        shown = trace.showlegend is not False and bool(trace.name) and trace.name not in known
+        trace.update(showlegend=shown, legendgroup=trace.name)
         self.figure.add_trace(trace, **self.panels[panel])
 
     def axis(self, name: str, panel: str = "", **look: object) -> "Chart":

@@ -1,28 +1,19 @@
-"""Trees and texts as tables; pictures of them on a sheet, on which one unit is one pixel."""
+"""Pictures of trees and texts on a sheet, on which one unit is one pixel."""
 
 import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
-from jaxtyping import Float
-from torch import Tensor
 
-from specdec_lib.core.chance import Chance
-from specdec_lib.core.decode import Generation
-from specdec_lib.core.tree import Shape, TokenTree
 from specdec_lib.core.tree.shape import children_of
-from specdec_lib.core.verify import Choice, look_up
 from specdec_lib.show.figures import theme
 from specdec_lib.show.figures.chart import check
 from specdec_lib.show.figures.theme import DARK, GAIN, INK, escape, looks, tint, visible
-from specdec_lib.theory import Rates
-from specdec_lib.theory.trees import path_probabilities
 
 Spot = tuple[float, float]
-Text = Callable[[int], str]  # of a token
 THIN = {"color": INK, "width": 1.3}
 SHADES = [[0, "#F4F9FC"], [1, GAIN]]
 DEEP = 0.55  # of the shades, from which on white is easier to read
@@ -31,50 +22,6 @@ PAGE = 900.0  # pixels that a line of shapes may fill
 CHARACTER, LINE = 8.2, 26.0  # pixels
 COLUMNS = 92  # characters before a line is broken
 INSET = 8.0  # pixels left of the text
-
-
-def nodes(tree: TokenTree, *, labels: Sequence[str], path: Sequence[int] = ()) -> pd.DataFrame:
-    """A row per node: its place, token, source and score, and whether it was accepted.
-
-    labels    the text of each node's token, root first; ValueError unless there is one per node
-    """
-    if len(labels) != len(tree):
-        raise ValueError(f"{len(tree)} nodes, root first, need as many labels, got {len(labels)}")
-    places = {"parent": tree.parents, "depth": tree.depths}
-    places["position"] = [tree.position(node) for node in range(len(tree))]
-    guesses = {"token": labels, "source": tree.sources, "score": tree.scores}
-    accepted = [node in path for node in range(len(tree))]
-    return pd.DataFrame({"node": range(len(tree)), **places, **guesses, "accepted": accepted})
-
-
-def walk(
-    tree: TokenTree, target_logits: Float[Tensor, "nodes vocab"], chance: Chance, *, text: Text
-) -> pd.DataFrame:
-    """A row per node `look_up` comes to: the target's choice there, and which child holds it."""
-    choices: list[Choice] = []
-    look_up(tree, target_logits, chance, trace=choices.append)
-    rows = []
-    for node, token, child in choices:
-        children = tree.children(node)
-        held = "none: emitted as correction or bonus" if child is None else children.index(child)
-        probability = float(chance.sampler.probs(target_logits[node])[token])
-        row = {"at": text(tree.tokens[node]), "position": tree.position(node) + 1}
-        row |= {"target's choice": text(token), "probability": probability}
-        rows.append(row | {"guesses": len(children), "child": held})
-    return pd.DataFrame(rows)
-
-
-def slots(shapes: Mapping[str, Shape], rates: Rates) -> pd.DataFrame:
-    """A row per node of each shape, for `shapes`, with the probability of the path down to it,
-    given the rates by depth and rank. Those of a shape add up to its `theory.expected_tokens`.
-    """
-    rows = []
-    for name, shape in shapes.items():
-        chances = path_probabilities(shape, rates)
-        places = zip(shape.parents, shape.depths, shape.ranks, chances, strict=True)
-        rows += [(name, node, *place) for node, place in enumerate(places)]
-    columns = ["shape", "node", "parent", "depth", "rank", "probability"]
-    return pd.DataFrame(rows, columns=columns)
 
 
 def shapes(table: pd.DataFrame, *, title: str) -> go.Figure:
@@ -113,16 +60,6 @@ def _nodes(table: pd.DataFrame) -> go.Scatter:
     ink = ["#FFFFFF" if shade > DEEP else DARK for shade in shades]
     look = {"mode": "markers+text", "marker": marker, "textfont": {"color": ink}}
     return words_trace(table, 10.5).update(look)
-
-
-def emitted_tokens(generation: Generation, *, text: Text) -> pd.DataFrame:
-    """A row per generated token: its text, who guessed it, and in which round."""
-    rows = [
-        (text(token), source, number)
-        for number, played in enumerate(generation.rounds)
-        for token, source in zip(played.emitted, played.sources, strict=True)
-    ]
-    return pd.DataFrame(rows, columns=["token", "source", "round"])
 
 
 def origins(table: pd.DataFrame, *, title: str = "") -> go.Figure:

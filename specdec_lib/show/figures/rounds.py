@@ -9,8 +9,9 @@ import plotly.graph_objects as go
 from specdec_lib.core.tree import TokenTree
 from specdec_lib.show.figures import pictures
 from specdec_lib.show.figures.chart import check
-from specdec_lib.show.figures.pictures import Spot, leaf_rows, nodes
+from specdec_lib.show.figures.pictures import Spot, leaf_rows
 from specdec_lib.show.figures.theme import INK, MONOSPACE, SCREEN, SOURCES, escape, looks, visible
+from specdec_lib.show.tables import nodes
 
 EMITTED = "target"  # the source of the correction or bonus token
 SEES = {"itself": "#0072B2", "an ancestor": "#56B4E9", "hidden": "rgba(128,128,128,0.14)"}

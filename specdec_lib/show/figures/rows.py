@@ -140,12 +140,11 @@ def versus(table: pd.DataFrame) -> go.Figure:
     called, top_k = ours["method"].replace(NAMES), ours["top_k"].replace(0, math.nan)
     dtype = ", " + ours["baseline_runtime"].str.extract("^Hugging Face (.+)", expand=False)
     counts = ours.groupby("baseline")["prompts"]
-    least, most = counts.transform("min").astype(str), counts.transform("max").astype(str)
-    prompts = " (" + least.where(least == most, least + " to " + most) + " prompts)"
+    prompts = counts.transform(lambda own: " to ".join(map(str, sorted({own.min(), own.max()}))))
     named = ours.assign(
         name=called.where(~several, called + ", " + ours["runtime"]),
         sampling=list(map(sampling_of, ours["temperature"], top_k)),
-        baseline=ours["baseline"].replace(NAMES) + dtype.fillna("") + prompts,
+        baseline=ours["baseline"].replace(NAMES) + dtype.fillna("") + " (" + prompts + " prompts)",
     )
     check(named, "sampling name baseline", ends)
     by = {"series": "baseline", "panel": "sampling", "ends": ends, "text": "ratio"}

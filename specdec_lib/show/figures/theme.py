@@ -71,9 +71,7 @@ class Look:
 
 
 OPEN = ("diamond-open", "square-open", "circle-open", "triangle-up-open")
-PAPERS = tuple(
-    Look(INK, symbol=symbol, hatch="/") for symbol in OPEN
-)  # one per data set of a paper
+PAPERS = tuple(Look(INK, symbol=symbol, hatch="/") for symbol in OPEN)  # one per data set
 
 
 def looks(names: Iterable[object]) -> dict[str, Look]:

@@ -11,7 +11,7 @@ import ipywidgets
 import plotly.graph_objects as go
 from plotly.basedatatypes import BasePlotlyType
 
-from specdec_lib.show import figures
+from specdec_lib.show.saving import still
 from specdec_lib.show.widgets.knobs import Values, push_button, slider, turn_knob
 
 LABEL_WIDTH = "9em"  # the longest label is "acceptance rate"
@@ -142,7 +142,7 @@ class Panel(ipywidgets.VBox):
         text = f"explorer at {_listed(self.values())} (its knobs need a running notebook)"
         for surface in self.figures:
             _send(surface)
-        return bundle | {"text/plain": text} | figures.still(go.Figure(self.figures[0]))
+        return bundle | {"text/plain": text} | still(go.Figure(self.figures[0]))
 
 
 def sliders(

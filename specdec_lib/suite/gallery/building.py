@@ -109,7 +109,7 @@ def build(folder: Path, *, notebooks: Path = NOTEBOOKS) -> Path:
     if not folder.is_dir():
         raise ValueError(f"there is no figure folder {folder}; make figures makes it")
     if not (folder / SCRIPT).exists():
-        from specdec_lib.show.figures.saving import write_script  # late: plotly takes a second
+        from specdec_lib.show.saving import write_script  # late: plotly takes a second
 
         write_script(folder)
     chapters = [_chapter(notebook, folder) for notebook in chapters_of(notebooks)]

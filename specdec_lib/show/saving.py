@@ -1,4 +1,4 @@
-"""Figure files: an interactive page, an image and the table behind them."""
+"""Figure files, which nothing else writes: a page, an image and the table behind them."""
 
 import base64
 import contextlib

@@ -1,0 +1,90 @@
+"""What a round, a tree or a text says, as tables for figures and readers."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+import pandas as pd
+from jaxtyping import Float
+from torch import Tensor
+
+from specdec_lib.core.chance import Chance
+from specdec_lib.core.decode import Generation
+from specdec_lib.core.tree import MatchTable, Shape, TokenTree
+from specdec_lib.core.verify import Choice, look_up
+from specdec_lib.theory import Rates
+from specdec_lib.theory.trees import path_probabilities
+
+Text = Callable[[int], str]  # of a token
+
+
+def nodes(tree: TokenTree, *, labels: Sequence[str], path: Sequence[int] = ()) -> pd.DataFrame:
+    """A row per node: its place, token, source and score, and whether it was accepted.
+
+    labels    the text of each node's token, root first; ValueError unless there is one per node
+    """
+    if len(labels) != len(tree):
+        raise ValueError(f"{len(tree)} nodes, root first, need as many labels, got {len(labels)}")
+    places = {"parent": tree.parents, "depth": tree.depths}
+    places["position"] = [tree.position(node) for node in range(len(tree))]
+    guesses = {"token": labels, "source": tree.sources, "score": tree.scores}
+    accepted = [node in path for node in range(len(tree))]
+    return pd.DataFrame({"node": range(len(tree)), **places, **guesses, "accepted": accepted})
+
+
+def walk(
+    tree: TokenTree, target_logits: Float[Tensor, "nodes vocab"], chance: Chance, *, text: Text
+) -> pd.DataFrame:
+    """A row per node `look_up` comes to: the target's choice there, and which child holds it."""
+    choices: list[Choice] = []
+    look_up(tree, target_logits, chance, trace=choices.append)
+    rows = []
+    for node, token, child in choices:
+        children = tree.children(node)
+        held = "none: emitted as correction or bonus" if child is None else children.index(child)
+        probability = float(chance.sampler.probs(target_logits[node])[token])
+        row = {"at": text(tree.tokens[node]), "position": tree.position(node) + 1}
+        row |= {"target's choice": text(token), "probability": probability}
+        rows.append(row | {"guesses": len(children), "child": held})
+    return pd.DataFrame(rows)
+
+
+def emitted_tokens(generation: Generation, *, text: Text) -> pd.DataFrame:
+    """A row per generated token: its text, who guessed it, and in which round."""
+    rows = [
+        (text(token), source, number)
+        for number, played in enumerate(generation.rounds)
+        for token, source in zip(played.emitted, played.sources, strict=True)
+    ]
+    return pd.DataFrame(rows, columns=["token", "source", "round"])
+
+
+def outcomes(
+    distributions: Mapping[str, Mapping[tuple[int, ...], float]], *, words: Sequence[str]
+) -> pd.DataFrame:
+    """A row per outcome, a tuple of tokens told in words, and distribution, for `distributions`."""
+    found = sorted({outcome for one in distributions.values() for outcome in one})
+    rows = [
+        ("·".join(words[token] for token in outcome), name, one.get(outcome, 0.0))
+        for name, one in distributions.items()
+        for outcome in found
+    ]
+    return pd.DataFrame(rows, columns=["token", "distribution", "probability"])
+
+
+def slots(shapes: Mapping[str, Shape], rates: Rates) -> pd.DataFrame:
+    """A row per node of each shape, for `shapes`, with the probability of the path down to it,
+    given the rates by depth and rank. Those of a shape add up to its `theory.expected_tokens`.
+    """
+    rows = []
+    for name, shape in shapes.items():
+        chances = path_probabilities(shape, rates)
+        places = zip(shape.parents, shape.depths, shape.ranks, chances, strict=True)
+        rows += [(name, node, *place) for node, place in enumerate(places)]
+    columns = ["shape", "node", "parent", "depth", "rank", "probability"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def gap_table(match: MatchTable) -> pd.DataFrame:
+    """A match table as rows: gap, rank, rate.  Raises ValueError if it does not look at gaps."""
+    bins = zip(match.bins, match.binned, strict=True)
+    rows = [(name, rank, rate) for name, rates in bins for rank, rate in enumerate(rates)]
+    return pd.DataFrame(rows, columns=["gap", "rank", "rate"])
