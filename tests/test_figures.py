@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from specdec_lib.core.tree import Shape, TokenTree
-from specdec_lib.show import figures
+from specdec_lib.show import figures, tables
 from specdec_lib.show.figures import theme
 from specdec_lib.show.figures.chart import lanes, marks
 from specdec_lib.show.figures.pictures import _lay_out
@@ -45,7 +45,7 @@ def test_words_and_numbers_are_shown_as_they_stand():
 
 
 def test_no_two_boxes_of_a_crowded_tree_overlap():
-    table = _with_boxes(figures.nodes(crowded(32), labels=["x" * 12] * 32))
+    table = _with_boxes(tables.nodes(crowded(32), labels=["x" * 12] * 32))
     boxes = table[["left", "top", "right", "bottom"]].to_numpy()
     for at, (left, top, right, bottom) in enumerate(boxes):
         for other in boxes[:at]:
@@ -83,9 +83,9 @@ def test_marks_rename_and_take_no_interval_of_other_marks():
 def test_lanes_stand_beside_the_place_of_their_name():
     table = rows("name which", ("p", "x"), ("p", "y"), ("q", "y"))
     assert lanes(table, "name").tolist() == [0.0, 0.0, 1.0]
-    assert lanes(table, "name", "which", 0.4).tolist() == pytest.approx([-0.1, 0.1, 1.1])
+    assert lanes(table, "name", "which", 0.4).tolist() == pytest.approx([-0.1, 0.1, 1.0])
     turned = lanes(table, "name", "which", 0.4, ("y", "x"))
-    assert turned.tolist() == pytest.approx([0.1, -0.1, 0.9])
+    assert turned.tolist() == pytest.approx([0.1, -0.1, 1.0])
 
 
 def test_swi_has_a_mark_of_ours_and_one_of_the_papers_in_rows_of_known_order():
@@ -131,6 +131,6 @@ def test_the_share_of_the_roof_is_of_the_lower_limit():
 
 def test_the_probabilities_of_slots_add_up_to_the_expected_tokens():
     shapes = {"chain": Shape.chain(3), "wide": Shape.of_widths((1, 3))}
-    sums = figures.slots(shapes, [[0.6, 0.2, 0.1]]).groupby("shape")["probability"].sum()
+    sums = tables.shape_nodes(shapes, [[0.6, 0.2, 0.1]]).groupby("shape")["probability"].sum()
     assert sums["chain"] == pytest.approx(1 + 0.6 + 0.36 + 0.216)
     assert sums["wide"] == pytest.approx(1 + 0.6 + 0.6 * 0.9)

@@ -9,7 +9,7 @@ import pytest
 from specdec_lib.core.tree import MatchTable
 from specdec_lib.measure.latency.speeds import measured_speed_ups
 from specdec_lib.measure.sweep.ratios import without_few
-from specdec_lib.show import figures
+from specdec_lib.show import figures, tables
 from specdec_lib.show.figures import theme
 
 STORED = Path(__file__).parents[1] / "figures"
@@ -86,7 +86,7 @@ REFUSED = {
     "cost, got 0 rows": lambda: figures.break_even(MAP, PAIRS[:0], title=""),
     "0 rows of": lambda: figures.versus(stored("05_versus").assign(domain="code")),
     "text, low, high, uniform, got": lambda: figures.step(LINE, title=""),
-    "'flat'": lambda: figures.gap_table(MatchTable((0.5,), "flat")),
+    "'flat'": lambda: tables.gap_rates(MatchTable((0.5,), "flat")),
 }
 
 

@@ -32,8 +32,8 @@ def stored(tmp_path: Path) -> Path:
 
 def saved_by_notebooks() -> list[str]:
     cells = (cell for path in chapters_of(NOTEBOOKS) for cell in read_cells(path))
-    sources = "".join(source for _, source in cells)
-    return re.findall(r'\bsave\((?:.|\n)*?"(\d\d(?:_[a-z0-9]+)+)"', sources)
+    sources = "\n".join(source for _, source in cells)
+    return re.findall(r'(?m)^save\((?:.|\n)*?"(\d\d(?:_[a-z0-9]+)+)"', sources)
 
 
 def test_every_figure_is_described_and_every_description_has_a_figure():

@@ -108,7 +108,7 @@ def test_the_command_advises_and_writes_a_setting(ladder, tmp_path, monkeypatch,
     planning.main(line)
     said = capsys.readouterr().out
     assert f"\n{planning.ADVICE[pays]}: on 2 held-out prompts " in said and " on 2 prompts;" in said
-    assert "\nRunner-up: " in said and "\nWithout a draft model: copies and recycled" in said
+    assert "\nSecond forecast: " in said and "\nWithout a draft model: copies and recycled" in said
     setting = import_setting(place.read_text(), ladder)
     assert isinstance(setting.draft, NoDraft) == (pays != "yes")
     made = decode(ladder.target, setting.draft, (5, 7), Chance(0), max_new_tokens=5)

@@ -116,14 +116,13 @@ def test_what_cannot_be_loaded_so_is_refused(folders, load, options, said):
         load(folders["target"], "target", **options)
 
 
-@pytest.mark.parametrize(
-    "source", ["/no/such/folder", "a/b/c", "two words", "nobody/nothing-at-all", "x" * 400]
-)
+@pytest.mark.parametrize("source", ["a/b/c", "two words", "nobody/nothing-at-all", "x" * 400])
 def test_what_is_no_folder_and_not_on_the_hub_is_refused(source):
     with pytest.raises(ValueError, match=f"folder in hub format, or .*; {source} cannot be had"):
         load_model(source, "target", device="cpu")
-    with pytest.raises(ValueError, match=f"there is no folder {source}"):  # no hub is asked
-        load_model(Path(source), "target", device="cpu")
+    for path in Path(source), f"./{source}":  # no hub is asked
+        with pytest.raises(ValueError, match=rf"there is no folder (\./)?{source}"):
+            load_model(path, "target", device="cpu")
 
 
 def test_code_that_comes_with_a_model_is_not_run(folders, tmp_path, monkeypatch):

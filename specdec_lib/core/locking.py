@@ -12,7 +12,7 @@ _MAKING = threading.Lock()
 
 
 def in_turn(method: Callable) -> Callable:
-    """The method under one lock for all such methods of `self.model`, or else of the object."""
+    """Decorator: calls of such methods on one `self.model` (else one object) run one at a time."""
 
     @wraps(method)
     def locked(self: object, *given: object, **named: object) -> object:

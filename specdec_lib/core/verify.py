@@ -97,9 +97,9 @@ def reject(
 
     A child drawn from its row `offered` is accepted with probability min(1, l · wanted ÷ offered)
     at its token, where `wanted` is the target's distribution, and after a rejection the residual
-    max(0, wanted − offered), normalised. The output has the target's distribution if each row is
-    the one that its token was drawn from, given its earlier siblings (None is a point mass), and
-    l is 1; in a review by a draft model l is the child's of `leniences`.
+    max(0, wanted − offered), normalised. A row of None means that the token was certain. The output
+    has the target's distribution if each row is the one that its token was drawn from, given its
+    earlier siblings, and l is 1; in a review by a draft model l is the child's of `leniences`.
 
     Raises ValueError unless each node has logits and each tried row allows its token. Source:
     Leviathan et al. 2023, Chen et al. 2023; siblings, Miao et al. 2024, Chen et al. 2024 (Sequoia).

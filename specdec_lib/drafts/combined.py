@@ -34,7 +34,7 @@ class NoDraft:
 @checked
 @dataclass(frozen=True)
 class MergedDraft:
-    """The guesses of several drafts in one tree, equal siblings made one; none may be drawn."""
+    """The guesses of several drafts in one tree, equal siblings made one; no part may sample."""
 
     parts: tuple[Draft, ...]
 
@@ -72,7 +72,7 @@ class FirstDraft:
 
 
 def situation(context: Context) -> int:
-    """The bin, 0…4 by `MATCHES`, of how many tokens of the context's end stood in it before."""
+    """The bin, 0…4 by `MATCHES`, of the length of the longest ending that occurred before."""
     text, *regions = searched(context)
     ending = text[-MATCHES[-1] :]
     return bisect_right(MATCHES, max(longest_ending(ending, region[:-1]) for region in regions))

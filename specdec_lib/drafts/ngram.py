@@ -22,7 +22,7 @@ class NgramDraft:
 
     widths        children per node at each depth, the root's first; give this or `budget`
     budget        guesses in all, filled best-first by score
-    depth         deepest guess of a tree with a budget
+    depth         the deepest guess allowed; only with a budget
     match         turns ranks and gaps into scores where a token is sampled; at temperature 0 a
                   node's score is the product of probabilities along its path
     counted_at    sampling temperature of the text that the table was counted on; probabilities are

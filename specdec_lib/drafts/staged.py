@@ -1,6 +1,6 @@
 """Staged drafts: a cheaper draft (the scout) speculates for the draft model, which then needs fewer
-passes. A scout may be staged itself. `StagedTree`, the usual one, proposes exactly its draft's tree
-or chain; in `StagedChain` the draft model decodes one chain by `look_up` or `reject`.
+passes. A scout may be staged itself. `StagedTree`, the usual one, proposes its draft's own tree or
+chain in fewer passes; in `StagedChain` the draft model decodes one chain by `look_up` or `reject`.
 
 Source: Spector and Ré 2023, section 3.2, which leaves the rule between the two models open.
 """
@@ -80,7 +80,7 @@ class _Reading:
         return found
 
     def named(self, tree: TokenTree) -> TokenTree:
-        """The tree with the nodes that the scout guessed too named after its source."""
+        """The tree, in which nodes that the scout guessed too have the scout's source."""
         paths = map(tree.path_tokens, range(len(tree)))
         return replace(tree, sources=tuple(map(self.scouted.get, paths, tree.sources)))
 

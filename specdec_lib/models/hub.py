@@ -32,7 +32,7 @@ def model_folder(source: Source) -> Path:
     """The folder of a model, downloaded once if it is no path.  Raises ValueError for no model."""
     if isdir(source):  # False also for what can be no path, such as a name that is too long
         return Path(source)
-    if isinstance(source, Path):
+    if isinstance(source, Path) or source.startswith(("/", "./", "../", "~")):
         raise ValueError(f"a model is a local folder in hub format; there is no folder {source}")
     disable_progress_bars()
     try:

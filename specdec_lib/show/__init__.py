@@ -1,1 +1,1 @@
-"""A table in, a plotly figure out; sliders over those."""
+"""Tables to plotly figures, their files, sliders over them, and a round step by step."""

@@ -1,4 +1,4 @@
-"""Figure files, which nothing else writes: a page, an image and the table behind them."""
+"""The only writer of figure files: a page, an image and the table behind each figure."""
 
 import base64
 import contextlib

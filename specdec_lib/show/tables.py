@@ -1,4 +1,4 @@
-"""What a round, a tree or a text says, as tables for figures and readers."""
+"""Tables of trees, rounds, generated text, exact distributions and match rates."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -13,7 +13,7 @@ from specdec_lib.core.verify import Choice, look_up
 from specdec_lib.theory import Rates
 from specdec_lib.theory.trees import path_probabilities
 
-Text = Callable[[int], str]  # of a token
+TokenText = Callable[[int], str]
 
 
 def nodes(tree: TokenTree, *, labels: Sequence[str], path: Sequence[int] = ()) -> pd.DataFrame:
@@ -31,7 +31,7 @@ def nodes(tree: TokenTree, *, labels: Sequence[str], path: Sequence[int] = ()) -
 
 
 def walk(
-    tree: TokenTree, target_logits: Float[Tensor, "nodes vocab"], chance: Chance, *, text: Text
+    tree: TokenTree, target_logits: Float[Tensor, "nodes vocab"], chance: Chance, *, text: TokenText
 ) -> pd.DataFrame:
     """A row per node `look_up` comes to: the target's choice there, and which child holds it."""
     choices: list[Choice] = []
@@ -47,8 +47,8 @@ def walk(
     return pd.DataFrame(rows)
 
 
-def emitted_tokens(generation: Generation, *, text: Text) -> pd.DataFrame:
-    """A row per generated token: its text, who guessed it, and in which round."""
+def emitted_tokens(generation: Generation, *, text: TokenText) -> pd.DataFrame:
+    """A row per generated token: its text, its source, and in which round."""
     rows = [
         (text(token), source, number)
         for number, played in enumerate(generation.rounds)
@@ -60,7 +60,7 @@ def emitted_tokens(generation: Generation, *, text: Text) -> pd.DataFrame:
 def outcomes(
     distributions: Mapping[str, Mapping[tuple[int, ...], float]], *, words: Sequence[str]
 ) -> pd.DataFrame:
-    """A row per outcome, a tuple of tokens told in words, and distribution, for `distributions`."""
+    """A row per outcome and distribution; `words` are the texts of the tokens, by id."""
     found = sorted({outcome for one in distributions.values() for outcome in one})
     rows = [
         ("·".join(words[token] for token in outcome), name, one.get(outcome, 0.0))
@@ -70,9 +70,9 @@ def outcomes(
     return pd.DataFrame(rows, columns=["token", "distribution", "probability"])
 
 
-def slots(shapes: Mapping[str, Shape], rates: Rates) -> pd.DataFrame:
-    """A row per node of each shape, for `shapes`, with the probability of the path down to it,
-    given the rates by depth and rank. Those of a shape add up to its `theory.expected_tokens`.
+def shape_nodes(shapes: Mapping[str, Shape], rates: Rates) -> pd.DataFrame:
+    """A row per node of each shape, for `figures.shapes`: the probability of the path down to it,
+    given the rates by depth and rank. They add up to the shape's `theory.expected_tokens`.
     """
     rows = []
     for name, shape in shapes.items():
@@ -83,8 +83,8 @@ def slots(shapes: Mapping[str, Shape], rates: Rates) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=columns)
 
 
-def gap_table(match: MatchTable) -> pd.DataFrame:
-    """A match table as rows: gap, rank, rate.  Raises ValueError if it does not look at gaps."""
+def gap_rates(match: MatchTable) -> pd.DataFrame:
+    """A match table as rows: gap, rank, rate.  Raises ValueError if its rates are not by gap."""
     bins = zip(match.bins, match.binned, strict=True)
     rows = [(name, rank, rate) for name, rates in bins for rank, rate in enumerate(rates)]
     return pd.DataFrame(rows, columns=["gap", "rank", "rate"])

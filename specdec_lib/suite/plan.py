@@ -22,7 +22,7 @@ from specdec_lib.core.protocols import Draft
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.measure.compare.command import add_models, load_given
 from specdec_lib.measure.compare.verdict import HARDLY
-from specdec_lib.measure.intervals import with_interval
+from specdec_lib.measure.intervals import LEAST_FOR_WORDS, with_interval
 from specdec_lib.measure.latency.passes import machine_name
 from specdec_lib.measure.own_text import whole
 from specdec_lib.measure.planning import Named, Tried, forecasts, plan_settings, timed_passes
@@ -46,7 +46,7 @@ FREE: Named = ("copies and recycled tokens", "no draft model")  # it learns: no 
 ADVICE = {
     "yes": "Speculate",
     "no": "Do not speculate",
-    "unclear": "No clear gain, so plain decoding is simpler",
+    "unclear": f"No sure gain (below {LEAST_FOR_WORDS} prompts none is), so decode plainly",
 }
 
 
@@ -84,7 +84,7 @@ def make_plan(
     Raises ValueError if there are fewer than two development prompts or no held-out one.
     """
     if len(development) < 2 or not held_out:
-        got = f"{len(development)} and {len(held_out)}"
+        got = f'{len(development)} and {len(held_out)}; a line may name its "split"'
         raise ValueError(f"a plan needs 2 development prompts and a held-out one, got {got}")
     limits = {"tokens": tokens, "seed": seed}
     device, given = machine_name(str(ladder.target.model.device)), [one.text for one in development]
@@ -179,12 +179,12 @@ def plan_in_words(plan: Plan) -> str:
         table.head(5).drop(columns="prompts").round(2).to_string(index=False),
         f"\n{advice} as plain decoding.",
         f"{best.ms_per_token:.2f} ms per token; the forecast was {foreseen.ms_per_token:.2f}.",
-        *(f"Runner-up: {_told(one)}." for one in others),
+        *(f"Second forecast: {_told(one)}." for one in others),
         f"Without a draft model: {_told(free)}.",
         f"On development prompts a round gives {hangs.tokens:.2f} tokens and pays from"
-        f" {hangs.needed:.2f} on; it would be {hangs.free_drafts:.2f} times as fast as plain"
-        f" decoding if drafting were free, and {hangs.free_rows:.2f} times if verifying many rows"
-        " took no longer than one.",
+        f" {hangs.needed:.2f} on; by the forecast it would be {hangs.free_drafts:.2f} times as fast"
+        f" as plain decoding if drafting were free, and {hangs.free_rows:.2f} times if verifying"
+        " many rows took no longer than one.",
     )
     return "\n".join(lines)
 

@@ -134,7 +134,7 @@ def _key(*parts: object) -> int:
 class Branches:
     """The decisions of one run, and the product of their probabilities.
 
-    begun     the branches to take at the first decisions; later ones take the first possible one
+    begun     the branch to take at each of the first decisions; later ones take the first possible
     others    `begun` of runs to come: each possible branch that this run leaves is added
     """
 

@@ -23,7 +23,7 @@ class Round:
     """The record of one round.
 
     tree       what was proposed, without rows, cut to the room that was left
-    path       the accepted nodes, from below the root down; none after a stop token
+    path       the accepted nodes, from below the root down, without those after a stop token
     emitted    the accepted tokens and one more; nothing after a stop token
     sources    the drafter of each emitted token; "target" for the correction or bonus
     tried      number of depths with tested guesses: the accepted ones, and one where all failed

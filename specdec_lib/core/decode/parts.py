@@ -10,7 +10,7 @@ PLAIN = (int, float, str, NoneType, MatchTable, Shape)
 
 
 def parts_of(*parts: object) -> Iterator[LanguageModel | Draft]:
-    """Yield the drafts and models in these, in collections, in drafts' attributes; some twice."""
+    """Yield the drafts and models in these, in collections and attributes; shared ones again."""
     for part in parts:
         if isinstance(part, PLAIN):  # most attributes; looking for a protocol's members takes long
             continue

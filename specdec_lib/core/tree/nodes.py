@@ -119,7 +119,7 @@ class TokenTree:
 
     @property
     def has_rows(self) -> bool:
-        """Whether any token was drawn: to drop such nodes by score, or merge, biases `reject`."""
+        """Whether any token was drawn; if so, dropping by score or merging biases `reject`."""
         return any(row is not None for row in self.rows)
 
     @functools.cached_property

@@ -134,7 +134,7 @@ class Reviewed:
 @checked
 @dataclass(frozen=True)
 class Relay:
-    """A horizontal cascade: part i extends one path while it is shorter than lengths[0] + … +
+    """A horizontal cascade: part i extends one path while that has fewer than lengths[0] + … +
     lengths[i] tokens, at the best-scored new leaf (the deeper of a tie); other branches remain.
 
     parts      strongest first; one that guesses nothing more hands over to the next

@@ -37,7 +37,7 @@ class TreeDraft:
     widths      children per node at depth 0, 1, …; give this, `shape` or `budget`
     shape       any fixed shape, such as `theory.best_tree` of measured rates
     budget      number of guesses, filled best-first by score
-    depth       deepest guess of a tree with a budget
+    depth       the deepest guess allowed; only with a budget
     floor       guesses with a score below it are dropped; a score belongs to the whole path
     siblings    "ranked": the likeliest under the shared noise (for `look_up`); "top": the likeliest
                 without noise (for both rules); "iid": independent draws; "distinct": draws without

@@ -54,7 +54,7 @@ USUAL = {
     "best tree of 4": ("tree", "draft, budget 4, depth 4"),
     "best tree of 8": ("tree", EIGHT),
     "tree of 8 fed by Max-Gram": ("staged", FED),
-    "the same beside 8 copied tokens": ("staged", f"{FED}; beside Max-Gram, 8 tokens"),
+    "fed tree of 8, beside 8 copied tokens": ("staged", f"{FED}; beside Max-Gram, 8 tokens"),
     "cascade: draft reviews Max-Gram": ("cascade", "draft, Max-Gram: 1 4 / 0 4"),
     "tree of 8 fed by n-grams": ("staged", f"tree of {EIGHT}; n-gram scout of 4"),
     HUGGING_PLAIN: (GENERATE, TOKEN_BY_TOKEN),
@@ -110,8 +110,8 @@ def compare_methods(
         raise ValueError("a comparison needs prompts, got none")
     longest = max(prompts, key=lambda prompt: len(ladder.encode(prompt)))
     if (length := len(ladder.encode(longest))) > ladder.max_positions - max_new_tokens:
-        allowed = f"the smallest model reads at most {ladder.max_positions} with the new"
-        raise ValueError(f"the prompt {longest.name} has {length} tokens: {allowed}")
+        got = f"the prompt {longest.name} has {length} tokens, and {max_new_tokens} are to be new"
+        raise ValueError(f"{got}: the smallest model reads at most {ladder.max_positions}")
     if taken := (own or {}).keys() & USUAL.keys():
         raise ValueError(f"a draft of your own needs a name of its own, got {', '.join(taken)}")
     options = {"tokens": max_new_tokens, "seed": seed, "strict": False}
@@ -125,7 +125,7 @@ def main(arguments: list[str] | None = None) -> None:
     """Parse the command line, compare, and print the table and the verdict."""
     parser = Parser("compare", __doc__)
     add_models(parser, "float32", limit=10, max_new_tokens=40)
-    told = "of our loop"
+    told = "of our loop (default: reference; `plan` takes auto)"
     parser.add_argument("--runtime", default="reference", choices=RUNTIMES, help=told)
     parser.add_common("--temperature", 0.0)
     parser.add_common("--top-k")

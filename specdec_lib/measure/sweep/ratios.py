@@ -14,7 +14,7 @@ def sampling_of(temperature: float, top_k: float | None, top_p: float = 1.0) -> 
     """How a sampler is called in tables: "greedy", "T = 1, top-k 50", …"""
     if temperature == 0:
         return "greedy"
-    cut = f", top-k {top_k:.0f}" if top_k is not None and top_k == top_k else ""
+    cut = f", top-k {top_k:.0f}" if top_k and top_k == top_k else ""
     return f"T = {temperature:g}{cut}" + (f", top-p {top_p:g}" if top_p < 1 else "")
 
 

@@ -1,4 +1,4 @@
-"""A table in, a plotly figure out; `show.tables` makes some tables, `show.saving` writes files.
+"""Plotly figures drawn from tables; `show.tables` makes some tables, `show.saving` writes files.
 
 Every figure of a table raises ValueError if the table lacks a column or a row, has a mark twice, or
 an interval does not hold its value. Colour never carries a meaning alone.
@@ -18,4 +18,3 @@ from specdec_lib.show.figures.pictures import origins, shapes
 from specdec_lib.show.figures.rounds import mask, step, tree
 from specdec_lib.show.figures.rows import free_drafts, passes, plans, setting_speed_ups, stages
 from specdec_lib.show.figures.rows import swi_by_drafters, verifiers, versus
-from specdec_lib.show.tables import emitted_tokens, gap_table, nodes, outcomes, slots, walk

@@ -144,7 +144,7 @@ def cascade_ablation(table: pd.DataFrame) -> go.Figure:
 
 
 def rivals(table: pd.DataFrame, *, title: str) -> go.Figure:
-    """SWI, tokens and price per round, acceptance of each `setting`: see `Replays.beside`."""
+    """SWI, tokens and price per round, acceptance of each `setting`: as `Replays.beside`."""
     values = "swi low high tokens_per_round acceptance_rate target_passes target_price texts"
     check(table, "setting", values)
     table, rows = table.rename(columns={"texts": "prompts"}), range(len(table))

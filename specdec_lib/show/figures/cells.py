@@ -33,7 +33,7 @@ def match_rates(table: pd.DataFrame) -> go.Figure:
 def surface(
     table: pd.DataFrame, *, best: Sequence[int], across: str, down: str, prompts: int
 ) -> go.Figure:
-    """`swi`, counted on so many prompts, over two entries of the K matrix, `k1` and `k2`.
+    """`swi`, counted on `prompts` prompts, over two entries of the K matrix, `k1` and `k2`.
 
     best            the k1 and k2 of the cell that has a frame
     across, down    what k1 and k2 count, for the axes

@@ -43,17 +43,19 @@ def lanes(
     table: pd.DataFrame, names: str, lane: str = "", room: float = 0.7, order: Sequence[str] = ()
 ) -> pd.Series:
     """A coordinate per row on an axis on which the names of a column stand at 0, 1, 2, … in order
-    of first appearance; the marks of one name stand beside each other.
+    of first appearance; the marks of one name stand beside each other around it.
 
     lane     the column that tells the marks of one name apart; without it all stand at its place
-    room     of the distance between two names that all lanes of one take
+    room     the share of the distance between two names that all lanes of one take
     order    of the lanes, where it is another than that of first appearance
     """
     at = table[names].map(str).map(names_of(table[names]).index).astype(float)
     if not lane:
         return at
     order = list(order) or names_of(table[lane])
-    return at + room / len(order) * (table[lane].map(str).map(order.index) - (len(order) - 1) / 2)
+    aside = table[lane].map(str).map(order.index)
+    own = aside.groupby(at)
+    return at + room / len(order) * (aside - (own.transform("min") + own.transform("max")) / 2)
 
 
 def marks(
@@ -96,7 +98,7 @@ def marks(
 
 
 def ends_of(rows: pd.DataFrame, value: str) -> pd.Series:
-    """The end of each interval that is farther from 0, else the value; above the marks' `base`."""
+    """Per mark, the interval's end farther from 0, or the value without one, plus its `base`."""
     ends = middle = rows[value].astype(float)
     if "high" in rows:
         ends = rows["high"].where(middle >= 0, rows["low"]).fillna(middle)
@@ -104,14 +106,14 @@ def ends_of(rows: pd.DataFrame, value: str) -> pd.Series:
 
 
 def span_of(values: pd.DataFrame, before: float = 0, after: float = 0) -> tuple[float, float]:
-    """The least and the greatest of the values, with these shares of the span around them."""
+    """The least and the greatest value, moved out by `before` and `after` times their distance."""
     low, high = float(np.nanmin(values.astype(float))), float(np.nanmax(values.astype(float)))
     room = (high - low) or 1.0
     return low - before * room, high + after * room
 
 
 class Chart:
-    """A figure of panels, to which forms add their marks; what changes an axis returns the chart.
+    """A figure of panels, to which forms add their marks; what changes axes returns the Chart.
 
     panels     their names, of which at most three, or `columns`, stand side by side
     wide       pixels of a panel; those of the axis are added
@@ -214,7 +216,8 @@ class Chart:
         height = layout.height + top
         legend = {"yref": "container", "y": 1 - head / height, "yanchor": "top"}
         self.figure.update_layout(height=height, margin={"t": top}, legend=legend)
-        title = {"text": "<br>".join(map(escape, lines))}
+        # plotly places a headline's first line higher, the more lines there are
+        title = {"text": "<br>".join(map(escape, lines)), "pad": {"t": 16 + 11 * (len(lines) > 1)}}
         return self.figure.update_layout(title=title, showlegend=bool(names))
 
     def _behind(self, bare: str) -> str:

@@ -102,7 +102,7 @@ def predicted_tokens(table: pd.DataFrame) -> go.Figure:
 
 
 def predicted_speeds(table: pd.DataFrame) -> go.Figure:
-    """The same for tokens per second and 10 %; the headline tells the errors."""
+    """As `predicted_tokens`, for tokens per second and 10 %; the headline tells the errors."""
     rows = _predictions(table)
     x, y = "predicted, in tokens per second", "measured, in tokens per second"
     chart = Chart(rows["panel"], wide=395, high=444, x=x, y=y, gap=0.04)

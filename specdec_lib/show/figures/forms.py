@@ -45,9 +45,9 @@ def add_dots(
 
     looks     by series; without them each has one of the theme's
     lying     whether the value lies along x
-    joined    width of the line that joins them along x, as `size` that of a dot; 0 for none
+    joined    pixels across the line that joins them along x; 0 for none; `size`: across a dot
     bands     whether intervals are bands behind all lines
-    by        how they were found, for the legend: "measured", "counted", "predicted", "" unsaid
+    by        where the numbers come from, for the legend: "measured", "counted", "predicted" or ""
     """
     value = "x" if lying else "y"
     parts = _parts(chart, marks, looks, by, value)

@@ -16,7 +16,7 @@ SECONDS = "low_seconds seconds high_seconds"
 
 
 def position(table: pd.DataFrame) -> go.Figure:
-    """How likely, `rate`, each `drafter`'s draft is accepted up to a `position`, per `domain`."""
+    """How likely, `rate`, each `drafter`'s draft is accepted through `position`, per `domain`."""
     check(table, "domain drafter position", "low rate high at_risk")
     table = table.replace({"drafter": theme.MODEL_NAMES})
     by = {"series": "drafter", "panel": "domain", "note": "{at_risk:,.0f} drafts at risk"}
@@ -30,7 +30,7 @@ def position(table: pd.DataFrame) -> go.Figure:
 
 
 def sensitivity(table: pd.DataFrame) -> go.Figure:
-    """`value` ÷ that at K00 = 1 over `k00`, and the paper's, per `domain`, `variant` and `by`."""
+    """`value` relative to its own at `k00` = 1, and the paper's, per `domain`, `variant`, `by`."""
     check(table, "domain k00 variant by", "low value high paper_relative")
     table = table.assign(panel=table["variant"] + ": " + table["by"])
     by = {"panel": "panel", "series": "domain", "ends": "low value high"}
@@ -47,7 +47,7 @@ def sensitivity(table: pd.DataFrame) -> go.Figure:
 
 
 def lenience(table: pd.DataFrame) -> go.Figure:
-    """`value` ÷ plain decoding's over `lenience`, per `metric`; `tail`: most copies in a draft."""
+    """`value` ÷ plain decoding's by `lenience` and `metric`; `tail`: copies a draft may have."""
     check(table, "domain lenience metric", "low value high tail")
     table = table.assign(named=table["lenience"].map("{:g}".format))
     by = {"series": "domain", "panel": "metric", "ends": "low value high"}

@@ -25,7 +25,7 @@ INSET = 8.0  # pixels left of the text
 
 
 def shapes(table: pd.DataFrame, *, title: str) -> go.Figure:
-    """Each `shape` of a tree, as of `slots`: the `probability` of the path down to each `node`."""
+    """Each `shape` of `tables.shape_nodes`, with the `probability` of the path to each `node`."""
     check(table, "shape node", "parent depth rank probability")
     heads, edges, found = [], [], []
     left, top, below, right = 4.0, 4.0, 0.0, 0.0

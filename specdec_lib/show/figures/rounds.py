@@ -35,7 +35,7 @@ def tree(
 ) -> go.Figure:
     """The tree from left to right: a box per node, and on the edge to it the score of its path.
 
-    labels, path    as of `nodes`; accepted nodes have thick edges and outlines
+    labels, path    as of `tables.nodes`; accepted nodes have thick edges and outlines
     bonus           the text of the correction or bonus token; None where there is no verdict
     """
     guesses, last = len(tree), path[-1] if path else 0
@@ -102,7 +102,7 @@ def _words(table: pd.DataFrame, guesses: int) -> list[go.Scatter]:
 
 def mask(tree: TokenTree, *, labels: Sequence[str], title: str = "") -> go.Figure:
     """The attention mask of one pass: the row's node sees the marked columns, and the context
-    before the root. Without a title, it is how large the pass is; `labels` are as of `nodes`.
+    before the root. Without a title, it is how large the pass is; `labels` as of `tables.nodes`.
     """
     size, sees = len(tree), tree.ancestry().int().fill_diagonal_(2).tolist()
     names = [

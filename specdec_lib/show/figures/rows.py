@@ -1,7 +1,5 @@
 """Charts of lying dots with intervals: a row per name, from the top down."""
 
-import math
-
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
@@ -75,7 +73,7 @@ def setting_speed_ups(table: pd.DataFrame) -> go.Figure:
 
 
 def plans(table: pd.DataFrame) -> go.Figure:
-    """`speed_up` of each `choice` per `pair` and `domain`, as `summarise_regret` has them."""
+    """`speed_up` of each `choice` per `pair` and `domain`, as of `regret.summarise_regret`."""
     check(table, "pair sampling domain choice", SPEED_UPS)
     table = table.assign(name=table["pair"] + ": " + table["domain"])
     headline = "What a plan reaches on prompts it has not seen, beside the best fixed setting"
@@ -137,14 +135,15 @@ def versus(table: pd.DataFrame) -> go.Figure:
     check(table, "", f"method baseline domain machine prompts {columns} {ends}")
     ours = table[(table["domain"] == "all") & ~table["method"].str.startswith("hf_")]
     several = ours.groupby("method")["runtime"].transform("nunique") > 1
-    called, top_k = ours["method"].replace(NAMES), ours["top_k"].replace(0, math.nan)
+    called = ours["method"].replace(NAMES)
     dtype = ", " + ours["baseline_runtime"].str.extract("^Hugging Face (.+)", expand=False)
     counts = ours.groupby("baseline")["prompts"]
-    prompts = counts.transform(lambda own: " to ".join(map(str, sorted({own.min(), own.max()}))))
+    least, most = counts.transform("min").astype(str), counts.transform("max").astype(str)
+    prompts = " (" + least.where(least == most, least + " to " + most) + " prompts)"
     named = ours.assign(
         name=called.where(~several, called + ", " + ours["runtime"]),
-        sampling=list(map(sampling_of, ours["temperature"], top_k)),
-        baseline=ours["baseline"].replace(NAMES) + dtype.fillna("") + " (" + prompts + " prompts)",
+        sampling=list(map(sampling_of, ours["temperature"], ours["top_k"])),
+        baseline=ours["baseline"].replace(NAMES) + dtype.fillna("") + prompts,
     )
     check(named, "sampling name baseline", ends)
     by = {"series": "baseline", "panel": "sampling", "ends": ends, "text": "ratio"}

@@ -53,7 +53,7 @@ class Look:
     full: bool = False  # whether a bar has the colour itself and not its tint
 
     def found(self, way: str) -> "Look":
-        """Of numbers that were found in a way: hollow, or hatched, if that is "predicted"."""
+        """The look of "predicted" numbers, hollow or hatched, or of others, neither."""
         hollow = self.symbol.removesuffix("-open") + "-open"
         predicted = replace(self, hatch="/", symbol=hollow, full=False)
         return predicted if way == "predicted" else replace(self, hatch="")
@@ -71,7 +71,7 @@ class Look:
 
 
 OPEN = ("diamond-open", "square-open", "circle-open", "triangle-up-open")
-PAPERS = tuple(Look(INK, symbol=symbol, hatch="/") for symbol in OPEN)  # one per data set
+PAPERS = tuple(Look(INK, symbol=symbol, hatch="/") for symbol in OPEN)  # a look per data set
 
 
 def looks(names: Iterable[object]) -> dict[str, Look]:

@@ -11,6 +11,7 @@ import plotly.graph_objects as go
 from specdec_lib import theory
 from specdec_lib.measure import latency
 from specdec_lib.show import figures
+from specdec_lib.show.tables import shape_nodes
 from specdec_lib.show.widgets.knobs import choice, slider
 from specdec_lib.show.widgets.panel import Panel, Shown, bullets, counted
 from specdec_lib.theory import Overhead, PassTable, Rates, Verify, chain_map, chain_tokens
@@ -115,7 +116,6 @@ def _by_length(
     rows = [chain_map([rate], [cost], lengths=[one], **options)[0] for one in lengths]
     table = pd.DataFrame(rows).assign(tokens_per_round=[chain_tokens(rate, n) for n in lengths])
     title = f"At acceptance rate {rate:.3g} and cost {cost:.3g}, by length"
-    bars = figures.chain_lengths(table, length=length, title=title)
     best, chosen = table.loc[table.speed_up.idxmax()], table.iloc[length - 1]
     speculate = f"Speculate, with {counted(best.length)} per round."
     verdict = speculate if best.speed_up > 1 else "Do not speculate: no length pays."
@@ -132,7 +132,7 @@ def _by_length(
         f"the best length is {best.length:.0f}: {best.speed_up:.2f} times",
         f"break-even: at this cost {least}; at this acceptance rate {most}",
     ]
-    return bars, bullets(lines, verdict)
+    return figures.chain_lengths(table, length=length, title=title), bullets(lines, verdict)
 
 
 class Source(NamedTuple):
@@ -219,7 +219,7 @@ def _plan(rates: Rates, tables: Mapping[str, PassTable], tree: Overhead, plain: 
         f"it emits {hangs.tokens:.2f} tokens per round and pays from {hangs.needed:.2f} on",
         f"{dearer}; {free}",
     ]
-    picture = figures.shapes(figures.slots({name: shape}, rates), title=named)
+    picture = figures.shapes(shape_nodes({name: shape}, rates), title=named)
     return Shown((picture, _by_budget(trees)), bullets(lines, verdict))
 
 

@@ -23,7 +23,7 @@ from specdec_lib.drafts.trees.growing import ChainDraft
 from specdec_lib.measure.replay import work_of
 from specdec_lib.measure.sweep.grid import Setting, generation_row
 from specdec_lib.measure.sweep.traffic import generation_bytes, model_shape
-from specdec_lib.show import figures
+from specdec_lib.show import figures, tables
 from specdec_lib.show.widgets import trying
 from specdec_lib.show.widgets.knobs import LATE, Values, choice, slider, text_knobs
 from specdec_lib.show.widgets.panel import Panel, Shown
@@ -127,7 +127,7 @@ def best_shape(rates: Rates, *, budget: int, depth: int, width: int) -> go.Figur
     allowed = [list(vector)[:width] for vector in rates]
     tree = best_tree(allowed, budget, depth)
     title = f"{tree.guesses} guesses, {tree.depth} deep"
-    return figures.shapes(figures.slots({"best static": tree}, allowed), title=title)
+    return figures.shapes(tables.shape_nodes({"best static": tree}, allowed), title=title)
 
 
 def one_round(
