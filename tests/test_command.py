@@ -141,7 +141,7 @@ def test_a_wrong_place_is_refused_in_one_short_line(given, said, link, tmp_path)
 
 
 NUMBERS = "0 -1 1 7 x 1.5 nan inf -inf 1e999 99999999999999999999999 0x10 1_0 ٣".split()
-PLACES = ["/dev/full", "/dev/null", "/proc/none/x", "/", ".", "..", "~nobody/x", "a/b/c", "a.csv"]
+PLACES = ["/dev/full", "/dev/null", "/proc/none/x", "/", ".", "..", "~no_one/x", "a/b/c", "a.csv"]
 TEXTS = ["", " ", "é", "🦊", "\ud800", "{x}", "${HOME}", "a" * 400, "a\nb", "--", "-x", "<b>", "%s"]
 VALUES = (*NUMBERS, *PLACES, *TEXTS)
 SECONDS = 5.0
