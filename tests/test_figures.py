@@ -129,7 +129,7 @@ def test_the_share_of_the_roof_is_of_the_lower_limit():
     assert [trace.text for trace in figure.data if trace.text] == [said]
 
 
-def test_the_probabilities_of_slots_add_up_to_the_expected_tokens():
+def test_the_probabilities_of_shape_nodes_add_up_to_the_expected_tokens():
     shapes = {"chain": Shape.chain(3), "wide": Shape.of_widths((1, 3))}
     sums = tables.shape_nodes(shapes, [[0.6, 0.2, 0.1]]).groupby("shape")["probability"].sum()
     assert sums["chain"] == pytest.approx(1 + 0.6 + 0.36 + 0.216)

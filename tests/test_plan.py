@@ -103,14 +103,15 @@ def test_the_command_advises_and_writes_a_setting(ladder, tmp_path, monkeypatch,
     monkeypatch.setenv("SPECDEC_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(command, "load_ladder", lambda *_, **__: tiny_ladder())
     monkeypatch.setattr(planning, "_pays", lambda best: pays)
+    monkeypatch.setattr(planning, "LEAST_FOR_WORDS", 2 if pays == "yes" else 3)
     place = tmp_path / "new.json"
     line = ["--limit", "2", "--settings", "1", "--max-new-tokens", "4", "--json", str(place)]
     planning.main(line)
     said = capsys.readouterr().out
     assert f"\n{planning.ADVICE[pays]}: on 2 held-out prompts " in said and " on 2 prompts;" in said
-    assert "\nSecond forecast: " in said and "\nWithout a draft model: copies and recycled" in said
+    assert "\nBest forecast of another method: " in said and "\nWithout a draft model: " in said
     setting = import_setting(place.read_text(), ladder)
-    assert isinstance(setting.draft, NoDraft) == (pays != "yes")
+    assert isinstance(setting.draft, NoDraft) == (pays != "yes") == ("Too few prompts" in said)
     made = decode(ladder.target, setting.draft, (5, 7), Chance(0), max_new_tokens=5)
     plain = decode(ladder.target, NoDraft(), (5, 7), Chance(0), max_new_tokens=5)
     assert made.tokens == plain.tokens

@@ -46,7 +46,7 @@ FREE: Named = ("copies and recycled tokens", "no draft model")  # it learns: no 
 ADVICE = {
     "yes": "Speculate",
     "no": "Do not speculate",
-    "unclear": f"No sure gain (below {LEAST_FOR_WORDS} prompts none is), so decode plainly",
+    "unclear": "No clear gain, so plain decoding is simpler",
 }
 
 
@@ -169,17 +169,17 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def plan_in_words(plan: Plan) -> str:
-    """The best forecasts, the verdict, the runner-up, and what the verdict hangs on."""
+    """The best forecasts, the verdict, the best of another method, and what it hangs on."""
     _, best, *others, free = plan.held_out.itertuples(index=False)
     table, hangs = plan.forecasts, plan.margin
     foreseen = table.set_index(["method", "setting"]).loc[(best.method, best.setting)]
-    advice = f"{ADVICE[plan.pays]}: on {best.prompts} held-out prompts {_told(best)}"
+    few = " Too few prompts to rely on." if best.prompts < LEAST_FOR_WORDS else ""
     lines = (
         f"{len(table)} settings were counted on {table.prompts.max()} prompts; the best forecasts:",
         table.head(5).drop(columns="prompts").round(2).to_string(index=False),
-        f"\n{advice} as plain decoding.",
-        f"{best.ms_per_token:.2f} ms per token; the forecast was {foreseen.ms_per_token:.2f}.",
-        *(f"Second forecast: {_told(one)}." for one in others),
+        f"\n{ADVICE[plan.pays]}: on {best.prompts} held-out prompts {_told(best)}.",
+        f"{best.ms_per_token:.2f} ms per token; the forecast was {foreseen.ms_per_token:.2f}.{few}",
+        *(f"Best forecast of another method: {_told(one)}." for one in others),
         f"Without a draft model: {_told(free)}.",
         f"On development prompts a round gives {hangs.tokens:.2f} tokens and pays from"
         f" {hangs.needed:.2f} on; by the forecast it would be {hangs.free_drafts:.2f} times as fast"
@@ -191,4 +191,4 @@ def plan_in_words(plan: Plan) -> str:
 
 def _told(row: tuple) -> str:
     gain = with_interval(row.ratio, row.ratio_low, row.ratio_high)
-    return f"{row.method} ({row.setting}) is {gain} times as fast"
+    return f"{row.method} ({row.setting}) is {gain} times as fast as plain decoding"

@@ -198,7 +198,7 @@ def speeds(table: pd.DataFrame) -> str:
     sizes = whole.groupby(["temperature", "top_k"]).method.transform("size")
     whole = whole[sizes == sizes.max()]  # samplers under which all methods ran
     parts = {
-        sampling_of(heat, k or None): part
+        sampling_of(heat, k): part
         for (heat, k), part in whole.groupby(["temperature", "top_k"], sort=False)
     }
     heads = [f"{name}: ms per token | speed ÷ plain decoding's | setting" for name in parts]

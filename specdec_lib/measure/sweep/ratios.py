@@ -11,7 +11,7 @@ SETTING = ("draft", "temperature", "top_k", "top_p", "rule")
 
 
 def sampling_of(temperature: float, top_k: float | None, top_p: float = 1.0) -> str:
-    """How a sampler is called in tables: "greedy", "T = 1, top-k 50", …"""
+    """How a sampler is called in tables: "greedy", "T = 1, top-k 50", …; top-k 0 or NaN is none."""
     if temperature == 0:
         return "greedy"
     cut = f", top-k {top_k:.0f}" if top_k and top_k == top_k else ""

@@ -113,7 +113,7 @@ def span_of(values: pd.DataFrame, before: float = 0, after: float = 0) -> tuple[
 
 
 class Chart:
-    """A figure of panels, to which forms add their marks; what changes axes returns the Chart.
+    """A figure of panels, to which forms add marks; methods that change an axis return the chart.
 
     panels     their names, of which at most three, or `columns`, stand side by side
     wide       pixels of a panel; those of the axis are added
@@ -216,7 +216,7 @@ class Chart:
         height = layout.height + top
         legend = {"yref": "container", "y": 1 - head / height, "yanchor": "top"}
         self.figure.update_layout(height=height, margin={"t": top}, legend=legend)
-        # plotly places a headline's first line higher, the more lines there are
+        # plotly begins a headline of several lines 11 pixels higher than one of a single line
         title = {"text": "<br>".join(map(escape, lines)), "pad": {"t": 16 + 11 * (len(lines) > 1)}}
         return self.figure.update_layout(title=title, showlegend=bool(names))
 
