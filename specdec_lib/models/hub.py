@@ -8,7 +8,7 @@ from textwrap import shorten
 
 from huggingface_hub import snapshot_download
 from huggingface_hub.utils import disable_progress_bars
-from transformers import AutoTokenizer, GenerationConfig
+from transformers import AutoTokenizer
 from transformers import PreTrainedTokenizerFast as Tokenizer
 from transformers.models.auto.tokenization_auto import get_tokenizer_config
 
@@ -70,13 +70,6 @@ def shared_tokenizer(sources: Mapping[str, Source], given: Source | None = None)
         if name != "target" if given is None else own:
             check_tokenizers(shared, load_tokenizer(source), name)
     return shared
-
-
-def stop_tokens(config: GenerationConfig | None, tokenizer: Tokenizer) -> tuple[int, ...]:
-    """The stop tokens of a model's generation configuration, else the tokenizer's end of text."""
-    stops = None if config is None else config.eos_token_id
-    stops = tokenizer.eos_token_id if stops is None else stops
-    return tuple(stops) if isinstance(stops, list) else () if stops is None else (stops,)
 
 
 def check_tokenizers(target: Tokenizer, other: Tokenizer, name: str) -> None:

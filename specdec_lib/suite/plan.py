@@ -35,6 +35,7 @@ from specdec_lib.measure.sweep.grid import Setting
 from specdec_lib.measure.sweep.kept import fingerprint
 from specdec_lib.measure.sweep.ratios import without_few
 from specdec_lib.measure.texts import write_texts
+from specdec_lib.models.generation import generation_notes
 from specdec_lib.models.loading import RUNTIMES
 from specdec_lib.suite.hf.settings import export_setting
 from specdec_lib.theory import Margin, margin
@@ -86,6 +87,8 @@ def make_plan(
     if len(development) < 2 or not held_out:
         got = f'{len(development)} and {len(held_out)}; a line may name its "split"'
         raise ValueError(f"a plan needs 2 development prompts and a held-out one, got {got}")
+    for prompt in (*development, *held_out):
+        ladder.encode(prompt)  # one that cannot be read is refused before anything is measured
     limits = {"tokens": tokens, "seed": seed}
     device, given = machine_name(str(ladder.target.model.device)), [one.text for one in development]
     folder = keep / fingerprint(device, sampler, limits, settings, given, ladder)
@@ -161,6 +164,8 @@ def main(arguments: list[str] | None = None) -> None:
     ladder = with_int8_drafts(load_given(given)[1])
     counts = f"{len(development)} development and {len(held_out)} held-out prompts"
     print(f"{ladder.target.runtime}; {counts} of {given.prompts}", flush=True)
+    for note in generation_notes(ladder.target.model, ladder.tokenizer):
+        print(note, flush=True)
     limits = {"tokens": given.max_new_tokens, "settings": given.settings, "seed": given.seed}
     plan = make_plan(ladder, sampler, development, held_out, keep=cache_folder() / "plan", **limits)
     write_whole(given.json, export_setting(plan.setting).encode())

@@ -16,10 +16,12 @@ from specdec_lib.core.kinds import checked
 from specdec_lib.core.tree import MatchTable
 from specdec_lib.drafts.max_gram import MaxGram
 from specdec_lib.models.cached.model import CachedModel
-from specdec_lib.models.hub import Source, load_tokenizer, shared_tokenizer, stop_tokens
+from specdec_lib.models.generation import stop_tokens, warn_of_notes
+from specdec_lib.models.hub import Source, load_tokenizer, shared_tokenizer
 from specdec_lib.models.katz.model import Katz
 from specdec_lib.models.loading import load_model, on_runtime, sources_card
 from specdec_lib.models.students import assemble, cut_head
+from specdec_lib.workload.encoding import encode_prompt
 from specdec_lib.workload.prompts import Prompt
 
 if TYPE_CHECKING:
@@ -109,14 +111,9 @@ class Ladder:
 
     def encode(self, prompt: Prompt | str) -> tuple[int, ...]:
         """The tokens of a prompt, as a user's turn where the tokenizer has a chat template; raises
-        ValueError if a model cannot read as many, or the text holds half a surrogate pair.
+        ValueError if a model cannot read as many, and as `encode_prompt` does.
         """
-        text = prompt if isinstance(prompt, str) else prompt.text
-        text.encode()
-        if self.tokenizer.chat_template:
-            turns, options = [{"role": "user", "content": text}], {"add_generation_prompt": True}
-            text = self.tokenizer.apply_chat_template(turns, tokenize=False, **options)
-        tokens = tuple(self.tokenizer.encode(text))
+        tokens = encode_prompt(self.tokenizer, prompt)
         if len(tokens) > self.max_positions:
             named = "a text" if isinstance(prompt, str) else f"the prompt {prompt.name}"
             most = f"the ladder reads at most {self.max_positions:,}"
@@ -162,7 +159,9 @@ def load_ladder(
     for name, source in sources.items():
         rows = None if name == "target" else models["target"].vocabulary
         models[name] = load_model(source, name, tokens=len(shared), vocabulary=rows, **options)
-    stops = stop_tokens(models["target"].model.generation_config, shared)
+    network = models["target"].model
+    stops = stop_tokens(network.generation_config, shared)
+    warn_of_notes(network, shared, stacklevel=3)  # of what calls this checked function
     card = sources_card(sources, {name: models[name] for name in sources})
     return Ladder(**models, katz=None, tokenizer=shared, stop_tokens=stops, card=card)
 

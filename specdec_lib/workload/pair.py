@@ -10,8 +10,9 @@ from specdec_lib.core.files import DATA, checked_card
 from specdec_lib.core.kinds import checked
 from specdec_lib.drafts.max_gram import MaxGram
 from specdec_lib.models.cached.model import Seq2SeqModel
-from specdec_lib.models.hub import stop_tokens
+from specdec_lib.models.generation import stop_tokens
 from specdec_lib.models.loading import load_seq2seq
+from specdec_lib.workload.encoding import encode_prompt
 from specdec_lib.workload.prompts import Prompt
 
 
@@ -32,10 +33,8 @@ class Pair:
 
     def encode(self, prompt: Prompt | str) -> Context:
         """A context with the prompt as its source (up to 192 tokens) and the decoder's start."""
-        text = prompt if isinstance(prompt, str) else prompt.text
-        text.encode()  # a ValueError for half of a surrogate pair
-        source = self.tokenizer.encode(text)
-        return Context.of((self.target.model.config.decoder_start_token_id,), tuple(source))
+        source = encode_prompt(self.tokenizer, prompt)
+        return Context.of((self.target.model.config.decoder_start_token_id,), source)
 
 
 @checked

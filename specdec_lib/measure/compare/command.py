@@ -35,6 +35,7 @@ from specdec_lib.measure.race.harness import race_prompts
 from specdec_lib.measure.race.lineup import Lineup, method_contenders
 from specdec_lib.measure.sweep.ratios import sampling_of, without_few
 from specdec_lib.measure.ties import BUG, EARLY, VERDICTS, near_tie
+from specdec_lib.models.generation import generation_notes
 from specdec_lib.models.loading import DTYPES, RUNTIMES
 from specdec_lib.workload import DOMAINS, WHOLE, Ladder, Prompt, load_ladder, load_prompts, neutral
 
@@ -151,10 +152,7 @@ def _heading(ladder: Ladder, sampler: Sampler, given: Namespace, prompts: int) -
     said = f"parameters: {', '.join(sizes)}; {ladder.target.runtime}; {torch.get_num_threads()}"
     said += f" threads\nprompts: {prompts} of {given.prompts}, at most {given.max_new_tokens}"
     said += f" tokens each, {sampling_of(sampler.temperature, sampler.top_k)}"
-    penalty = ladder.target.model.generation_config.repetition_penalty
-    if penalty not in (None, 1.0):
-        said += f"\nthe target's own repetition penalty of {penalty} is not applied here"
-    return said
+    return "\n".join((said, *generation_notes(ladder.target.model, ladder.tokenizer)))
 
 
 def add_models(parser: Parser, dtype: str, limit: int, max_new_tokens: int) -> None:
