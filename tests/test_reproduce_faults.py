@@ -8,7 +8,7 @@ from toys import GOOD, write_toy
 
 from specdec_lib.core.files import write_together
 from specdec_lib.core.locking import only_process
-from specdec_lib.suite.gallery.building import Manifest, read_manifest
+from specdec_lib.suite.gallery.manifest import Manifest, read_manifest
 from specdec_lib.suite.reproduce import command, plan
 from specdec_lib.suite.reproduce.command import main
 

@@ -9,6 +9,11 @@ const dialog = document.querySelector("dialog");
 const links = [...document.querySelectorAll("a.picture")];
 let shown = -1;
 
+// places of the pictures that the filter leaves on the page
+function visible() {
+  return links.map((_, at) => at).filter((at) => links[at].offsetParent !== null);
+}
+
 function show(at) {
   const card = links[at].closest(".card");
   const page = links[at].getAttribute("href");
@@ -28,7 +33,8 @@ function show(at) {
 }
 
 function step(by) {
-  show((shown + by + links.length) % links.length);
+  const all = visible();
+  show(all[(all.indexOf(shown) + by + all.length) % all.length]);
 }
 
 links.forEach((link, at) => link.addEventListener("click", (event) => {

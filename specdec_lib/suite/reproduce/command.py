@@ -19,7 +19,8 @@ from specdec_lib.core.files import (
     sweep_partial,
 )
 from specdec_lib.core.locking import only_process
-from specdec_lib.suite.gallery.building import KINDS, Manifest, build, made_here
+from specdec_lib.suite.gallery.building import KINDS, build
+from specdec_lib.suite.gallery.manifest import Manifest, made_here
 from specdec_lib.suite.notebook import as_template, read_parameters, store_outputs
 from specdec_lib.suite.reproduce.plan import PROFILES, NotebookRun, choose_notebooks, plan_runs
 

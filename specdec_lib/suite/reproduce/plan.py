@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from specdec_lib.core.files import REPOSITORY, file_digest
-from specdec_lib.suite.gallery.building import read_manifest
+from specdec_lib.suite.gallery.manifest import read_manifest
 from specdec_lib.suite.notebook import read_cells, read_parameters
 
 PROFILES = ("smoke", "full")
