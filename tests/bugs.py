@@ -9,8 +9,8 @@ from specdec_lib.core.chance import Chance
 from specdec_lib.core.context import Context
 from specdec_lib.core.protocols import Verdict
 from specdec_lib.core.tree import ROOT, TokenTree
-from specdec_lib.drafts.combined import Planned
-from specdec_lib.drafts.learning import TokenRecycling
+from specdec_lib.drafts.planned import Planned
+from specdec_lib.drafts.recycling import TokenRecycling
 
 
 def buggy_rule(*, residual=None, ratio=None, bonus=None, warp=None):

@@ -14,10 +14,12 @@ from specdec_lib.core.protocols import Draft
 from specdec_lib.core.tree import MatchTable, Shape
 from specdec_lib.core.verify import reject
 from specdec_lib.drafts.cascade import Relay, Reviewed, from_matrix
-from specdec_lib.drafts.combined import SITUATIONS, FirstDraft, MergedDraft, NoDraft, Planned
-from specdec_lib.drafts.learning import EarlierAnswers, TokenRecycling
+from specdec_lib.drafts.combined import FirstDraft, MergedDraft, NoDraft
+from specdec_lib.drafts.earlier import EarlierAnswers
 from specdec_lib.drafts.max_gram import MaxGram
 from specdec_lib.drafts.ngram import NgramDraft
+from specdec_lib.drafts.planned import SITUATIONS, Planned
+from specdec_lib.drafts.recycling import TokenRecycling
 from specdec_lib.drafts.staged import StagedChain, StagedTree
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
 from specdec_lib.models.katz.model import Katz

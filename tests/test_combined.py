@@ -10,8 +10,9 @@ from fakes import HERE, PROMPT, T1, Says, fixed_model, refusals, table_model
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.context import Context
 from specdec_lib.core.decode import decode
-from specdec_lib.drafts.combined import MATCHES, FirstDraft, MergedDraft, NoDraft, situation
+from specdec_lib.drafts.combined import FirstDraft, MergedDraft, NoDraft
 from specdec_lib.drafts.max_gram import MaxGram
+from specdec_lib.drafts.planned import MATCHES, situation
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
 from specdec_lib.measure.own_text import OwnText, replay_draft
 

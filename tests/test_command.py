@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from specdec_lib.core.commandline import Parser
-from specdec_lib.core.files import check_output, replace_marked, write_whole
+from specdec_lib.core.files import check_output, write_whole
+from specdec_lib.measure.commands.commandline import Parser
+from specdec_lib.measure.commands.pages import replace_marked
 from specdec_lib.suite import command
 from specdec_lib.suite.command import VERBS, main
 

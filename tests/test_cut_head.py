@@ -14,8 +14,8 @@ from specdec_lib.core.verify import reject
 from specdec_lib.drafts.trees import ChainDraft, TreeDraft
 from specdec_lib.measure.sweep.kept import fingerprint
 from specdec_lib.models.cached.model import CachedModel
+from specdec_lib.models.cut_head import cut_head
 from specdec_lib.models.fast.model import FastModel
-from specdec_lib.models.students import cut_head
 
 FREQUENT = range(0, 40, 3)
 TREE = ((5, 0), (6, 0), (2, 1))  # token and parent of each node but the root

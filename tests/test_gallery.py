@@ -10,11 +10,11 @@ import pytest
 from markupsafe import escape
 from toys import GOOD, Read, write_toy
 
-from specdec_lib.core.files import NOTEBOOKS, REPOSITORY
+from specdec_lib.core.files import REPOSITORY
 from specdec_lib.suite.gallery import building
 from specdec_lib.suite.gallery.beside import SCORECARD, numbers_beside, read_scorecard
 from specdec_lib.suite.gallery.building import build, chapters_of, descriptions
-from specdec_lib.suite.notebook import read_cells
+from specdec_lib.suite.notebook import NOTEBOOKS, read_cells
 from specdec_lib.suite.reproduce.command import main
 
 FIGURES = REPOSITORY / "figures"

@@ -8,6 +8,7 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
+from size import sizes
 
 LIBRARY = Path(__file__).resolve().parents[1] / "specdec_lib"
 WINGS = ("core", "theory", "models", "drafts", "workload", "measure", "show", "suite")  # upwards
@@ -101,21 +102,22 @@ def test_a_public_function_or_class_is_defined_once():
     assert {name for name, times in defined.items() if times > 1} == {"main"}
 
 
-def sizes(text: str) -> Iterator[tuple[int, str]]:
-    """The lines of a file ("") and of each function, docstrings and decorators included."""
-    yield len(text.splitlines()), ""
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.FunctionDef):
-            yield node.end_lineno - node.lineno + 1, node.name
+def too_long(text: str) -> list[tuple[int, str]]:
+    """Code lines and name of each function of more than 40, and the file's ("") if above 250."""
+    return [(lines, name) for lines, name in sizes(text) if lines > (40 if name else 250)]
 
 
-def test_files_functions_and_the_whole_stay_small():
-    for folder, most in (LIBRARY, 20_000), (LIBRARY.parent / "tests", 13_000):
-        texts = {path: path.read_text(encoding="utf-8") for path in folder.rglob("*.py")}
-        assert sum(len(text.splitlines()) for text in texts.values()) <= most
-        for path, text in texts.items():
-            assert [one for one in sizes(text) if one[0] > (40 if one[1] else 250)] == [], path
-    assert [*sizes("def f():\n    pass\n")] == [(2, ""), (2, "f")]
+def test_files_and_functions_stay_small():
+    for folder in (LIBRARY, LIBRARY.parent / "tests"):
+        for path in folder.rglob("*.py"):
+            assert too_long(path.read_text(encoding="utf-8")) == [], path
+
+
+def test_a_long_file_and_a_long_function_are_found():
+    assert too_long("x = 1\n" * 250) == []
+    assert too_long("x = 1\n" * 251) == [(251, "")]
+    assert too_long("def f():\n" + "    x = 1\n" * 39) == []
+    assert too_long("def f():\n" + "    x = 1\n" * 40) == [(41, "f")]
 
 
 FROM = "from specdec_lib"

@@ -16,9 +16,10 @@ from specdec_lib.core.context import Context
 from specdec_lib.core.decode import decode
 from specdec_lib.core.decode.parts import learners_in
 from specdec_lib.core.tree import TokenTree
-from specdec_lib.drafts import learning as remembering
+from specdec_lib.drafts import earlier as remembering
 from specdec_lib.drafts.combined import MergedDraft
-from specdec_lib.drafts.learning import KEPT, EarlierAnswers, Successors, TokenRecycling
+from specdec_lib.drafts.earlier import EarlierAnswers
+from specdec_lib.drafts.recycling import KEPT, Successors, TokenRecycling
 from specdec_lib.drafts.staged import StagedTree
 from specdec_lib.drafts.trees.growing import TreeDraft
 from specdec_lib.measure.latency.ledger import round_parts

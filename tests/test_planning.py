@@ -7,7 +7,7 @@ import pytest
 
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.decode import decode
-from specdec_lib.drafts.combined import SITUATIONS
+from specdec_lib.drafts.planned import SITUATIONS
 from specdec_lib.measure import regret
 from specdec_lib.measure.own_text import whole
 from specdec_lib.measure.planning import (

@@ -1,4 +1,4 @@
-from specdec_lib.core.processor import processor_name
+from specdec_lib.models.processor import processor_name
 
 
 def test_machines_of_one_name_differ_by_their_instructions(tmp_path):

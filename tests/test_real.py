@@ -19,13 +19,13 @@ from tokenizers.pre_tokenizers import ByteLevel
 
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.decode import Generation, decode
-from specdec_lib.core.files import PREPARED, prepared_folder
 from specdec_lib.core.protocols import Draft
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.measure.sweep.stacks import table_drafts
 from specdec_lib.measure.texts import SAMPLERS, Texts
 from specdec_lib.measure.ties import BUG, ROUNDING, TWO_PROGRAMS, near_tie
 from specdec_lib.models.cached.model import CachedModel
+from specdec_lib.models.prepared import PREPARED, prepared_folder
 from specdec_lib.suite.distil.finishing import PAIRS
 from specdec_lib.suite.distil.writing import TEXT, list_shards, plain, read_shard
 from specdec_lib.suite.hf import Speculative

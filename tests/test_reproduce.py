@@ -14,9 +14,10 @@ import nbformat
 import pytest
 from toys import GOOD, write_toy
 
-from specdec_lib.core.files import NOTEBOOKS, file_digest
+from specdec_lib.core.files import file_digest
 from specdec_lib.suite import notebook
 from specdec_lib.suite.gallery.manifest import Manifest, made_here, read_manifest
+from specdec_lib.suite.notebook import NOTEBOOKS
 from specdec_lib.suite.reproduce import command, plan
 from specdec_lib.suite.reproduce.command import main
 

@@ -20,11 +20,11 @@ from specdec_lib.drafts.cascade.reviewed import Reviewed
 from specdec_lib.drafts.ngram import NgramDraft
 from specdec_lib.drafts.staged import StagedChain, StagedTree
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
+from specdec_lib.models.cut_head import cut_head
 from specdec_lib.models.fast import arithmetic, choices
 from specdec_lib.models.fast.arithmetic import strip
 from specdec_lib.models.fast.model import FastModel
 from specdec_lib.models.katz.model import Katz
-from specdec_lib.models.students import cut_head
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 BINNED = (0.5, 0.2, 0.1), (0.7, 0.2, 0.1), (0.9, 0.05, 0.01)

@@ -11,12 +11,13 @@ from own_models import tokenizer
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from specdec_lib.core.chance import Sampler
-from specdec_lib.core.files import PREPARED
 from specdec_lib.core.tree import MatchTable
 from specdec_lib.models.cached.model import CachedModel
+from specdec_lib.models.cut_head import cut_head
 from specdec_lib.models.katz.model import Katz
 from specdec_lib.models.loading import DTYPES, on_runtime
-from specdec_lib.models.students import build_student, cut_head, save_student
+from specdec_lib.models.prepared import PREPARED
+from specdec_lib.models.students import build_student, save_student
 from specdec_lib.suite.distil.finishing import finish
 from specdec_lib.workload import Ladder, Measured
 

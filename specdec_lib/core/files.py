@@ -15,11 +15,8 @@ if TYPE_CHECKING:
     from safetensors import safe_open
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-NOTEBOOKS = REPOSITORY / "notebooks"
 DATA = REPOSITORY / "data"
-README = DATA.parent / "README.md"
 REMEDY = "restore it with `git checkout data`"
-PREPARED = "source.json"  # written last: a target's folder that has it is complete
 PARTIAL = re.compile(r"\..+\.(\d{1,9})\.partial(\.ipynb)?")
 
 
@@ -31,11 +28,6 @@ def figures_folder() -> Path:
 def cache_folder() -> Path:
     """The folder of files that can be regenerated: SPECDEC_CACHE, else data/cache."""
     return _named_folder("SPECDEC_CACHE", DATA / "cache")
-
-
-def prepared_folder() -> Path:
-    """Where `specdec setup` puts the target; several clones may share it."""
-    return cache_folder() / "smollm2"
 
 
 def _named_folder(variable: str, default: Path) -> Path:
@@ -66,16 +58,6 @@ def write_together(contents: Mapping[Path, bytes]) -> None:
     finally:
         for path in unfinished.values():
             path.unlink(missing_ok=True)
-
-
-def replace_marked(mark: str, text: str, page: Path = README) -> None:
-    """Replace what stands between "<!-- MARK: begin -->" and "<!-- MARK: end -->" of a page."""
-    begin, end = (f"<!-- {mark}: {side} -->" for side in ("begin", "end"))
-    whole = page.read_text(encoding="utf-8")
-    if begin not in whole or end not in whole:
-        raise ValueError(f"{page} needs the marks {begin} and {end} around its table")
-    before, after = whole.split(begin)[0], whole.split(end)[1]
-    write_whole(page, f"{before}{begin}\n{text}\n{end}{after}".encode())
 
 
 def sweep_partial(folder: Path) -> list[str]:

@@ -9,11 +9,11 @@ import pandas as pd
 from tqdm import tqdm
 
 from specdec_lib.core.chance import Sampler
-from specdec_lib.core.commandline import parse_limit, write_csv
 from specdec_lib.core.context import Context
 from specdec_lib.core.files import DATA
 from specdec_lib.core.protocols import LanguageModel
 from specdec_lib.core.tree import TokenTree
+from specdec_lib.measure.commands.commandline import parse_limit, write_csv
 from specdec_lib.measure.intervals import bootstrap, named_interval
 from specdec_lib.measure.texts import Texts, every_domain
 from specdec_lib.models.fast.model import FastModel

@@ -18,7 +18,7 @@ from tqdm.auto import tqdm
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.decode import Round
 from specdec_lib.core.protocols import Draft
-from specdec_lib.drafts.combined import SITUATIONS, Planned, situation
+from specdec_lib.drafts.planned import SITUATIONS, Planned, situation
 from specdec_lib.measure.intervals import bootstrap, named_interval
 from specdec_lib.measure.latency.passes import ROWS, curves, pass_tables, time_passes
 from specdec_lib.measure.latency.speeds import fit_overheads

@@ -17,8 +17,8 @@ from tqdm.auto import tqdm
 from transformers import LlamaForCausalLM
 
 from specdec_lib.core.chance import Sampler
-from specdec_lib.core.commandline import parse_limit, write_csv
 from specdec_lib.core.files import DATA, cache_folder
+from specdec_lib.measure.commands.commandline import parse_limit, write_csv
 from specdec_lib.measure.latency import machine_name, stored_tables
 from specdec_lib.measure.latency.passes import pass_tables
 from specdec_lib.measure.planning import PLANNED, forecasts, plan_settings, try_settings

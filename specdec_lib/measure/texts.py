@@ -15,10 +15,10 @@ from safetensors.torch import save
 from tqdm.auto import tqdm
 
 from specdec_lib.core.chance import Chance, Sampler
-from specdec_lib.core.commandline import Parser
 from specdec_lib.core.decode import decode
 from specdec_lib.core.files import DATA, tensor_file, write_whole
 from specdec_lib.drafts.combined import NoDraft
+from specdec_lib.measure.commands.commandline import Parser
 from specdec_lib.workload import DOMAINS, WHOLE, Ladder, Prompt, load_ladder, load_prompts, seeds
 
 TEXTS = DATA / "measured" / "texts"

@@ -4,7 +4,7 @@ import re
 import sys
 from importlib import import_module
 
-from specdec_lib.core.commandline import OPTIONS, shorten
+from specdec_lib.measure.commands.commandline import OPTIONS, shorten
 
 VERBS = {  # by verb: the module whose function runs it, `main` if none is named, and what it does
     "reproduce": ("suite.reproduce.command", "run the notebooks and make every figure"),

@@ -7,8 +7,9 @@ import re
 import uuid
 from pathlib import Path
 
-from specdec_lib.core.files import write_whole
+from specdec_lib.core.files import REPOSITORY, write_whole
 
+NOTEBOOKS = REPOSITORY / "notebooks"
 INTRODUCTION = {
     "title": r"^# (.+)$",
     "question": r"^\*\*(.+)\*\*$",

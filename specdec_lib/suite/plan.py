@@ -15,11 +15,11 @@ import pandas as pd
 from tqdm.auto import tqdm
 
 from specdec_lib.core.chance import Sampler
-from specdec_lib.core.commandline import Parser
 from specdec_lib.core.files import cache_folder, check_output, write_whole
 from specdec_lib.core.kinds import Within, checked
 from specdec_lib.core.protocols import Draft
 from specdec_lib.drafts.combined import NoDraft
+from specdec_lib.measure.commands.commandline import Parser
 from specdec_lib.measure.compare.command import add_models, load_given
 from specdec_lib.measure.compare.verdict import HARDLY
 from specdec_lib.measure.intervals import LEAST_FOR_WORDS, with_interval

@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING
 
 from filelock import FileLock
 
-from specdec_lib.core.commandline import Parser
-from specdec_lib.core.files import PREPARED, file_digest, prepared_folder
+from specdec_lib.core.files import file_digest
+from specdec_lib.measure.commands.commandline import Parser
+from specdec_lib.models.prepared import PREPARED, prepared_folder
 
 if TYPE_CHECKING:
     from transformers import LlamaForCausalLM, PreTrainedTokenizerFast

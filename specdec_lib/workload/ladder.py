@@ -11,16 +11,18 @@ from typing import TYPE_CHECKING
 from transformers import GenerationConfig, PreTrainedTokenizerFast
 
 from specdec_lib.core.chance import Sampler
-from specdec_lib.core.files import DATA, PREPARED, checked_card, prepared_folder
+from specdec_lib.core.files import DATA, checked_card
 from specdec_lib.core.kinds import checked
 from specdec_lib.core.tree import MatchTable
 from specdec_lib.drafts.max_gram import MaxGram
 from specdec_lib.models.cached.model import CachedModel
+from specdec_lib.models.cut_head import cut_head
 from specdec_lib.models.generation import stop_tokens, warn_of_notes
 from specdec_lib.models.hub import Source, load_tokenizer, shared_tokenizer
 from specdec_lib.models.katz.model import Katz
 from specdec_lib.models.loading import load_model, on_runtime, sources_card
-from specdec_lib.models.students import assemble, cut_head
+from specdec_lib.models.prepared import PREPARED, prepared_folder
+from specdec_lib.models.students import assemble
 from specdec_lib.workload.encoding import encode_prompt
 from specdec_lib.workload.prompts import Prompt
 

@@ -12,7 +12,6 @@ from typing import Any
 import pandas as pd
 
 from specdec_lib.core.chance import Chance, Sampler
-from specdec_lib.core.commandline import parse_limit, write_csv
 from specdec_lib.core.context import Context
 from specdec_lib.core.decode import Generation
 from specdec_lib.core.files import DATA
@@ -21,6 +20,7 @@ from specdec_lib.core.tree import ROOT, Shape, TokenTree
 from specdec_lib.core.tree.shape import children_of
 from specdec_lib.drafts.trees.growing import TreeDraft
 from specdec_lib.measure.acceptance.rates import rank_rates
+from specdec_lib.measure.commands.commandline import parse_limit, write_csv
 from specdec_lib.measure.intervals import bootstrap, named_interval
 from specdec_lib.measure.sweep.grid import Setting, generations
 from specdec_lib.measure.texts import every_domain, known_texts

@@ -16,9 +16,9 @@ import torch
 from tqdm.auto import tqdm
 
 from specdec_lib.core.chance import Chance, Sampler
-from specdec_lib.core.commandline import Parser, write_csv
 from specdec_lib.core.files import DATA, cache_folder
 from specdec_lib.measure.cascades.variants import ALONE, CASCADES, ablations, tune_stacks
+from specdec_lib.measure.commands.commandline import Parser, write_csv
 from specdec_lib.measure.intervals import bootstrap
 from specdec_lib.measure.latency.passes import machine_name, prices, time_passes
 from specdec_lib.measure.own_text import OwnText, replay_draft

@@ -15,12 +15,12 @@ import pandas as pd
 from tqdm.auto import tqdm
 
 from specdec_lib.core.chance import Sampler
-from specdec_lib.core.commandline import parse_limit, write_csv
 from specdec_lib.core.files import DATA, cache_folder
 from specdec_lib.core.protocols import Draft
 from specdec_lib.drafts.cascade import from_matrix
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.trees.growing import ChainDraft
+from specdec_lib.measure.commands.commandline import parse_limit, write_csv
 from specdec_lib.measure.latency.passes import machine_name
 from specdec_lib.measure.race.contenders import our_contenders
 from specdec_lib.measure.race.families import with_int8_drafts

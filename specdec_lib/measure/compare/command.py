@@ -13,13 +13,13 @@ from tqdm.auto import tqdm
 from transformers.utils.logging import set_verbosity_error
 
 from specdec_lib.core.chance import Chance, Sampler
-from specdec_lib.core.commandline import Parser, write_csv
 from specdec_lib.core.decode import decode
 from specdec_lib.core.decode.loop import NewTokens
 from specdec_lib.core.kinds import checked
 from specdec_lib.core.protocols import Draft
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.trees.growing import TreeDraft
+from specdec_lib.measure.commands.commandline import Parser, write_csv
 from specdec_lib.measure.compare.verdict import HUGGING_PLAIN, PLAIN, method_summary, verdict
 from specdec_lib.measure.race.contenders import (
     ASSIST,

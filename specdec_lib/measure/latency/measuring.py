@@ -13,8 +13,8 @@ import torch
 from tqdm.auto import tqdm
 
 from specdec_lib.core.chance import Sampler
-from specdec_lib.core.commandline import Parser
 from specdec_lib.core.files import DATA, check_output, write_whole
+from specdec_lib.measure.commands.commandline import Parser
 from specdec_lib.measure.latency.ledger import method_ledger
 from specdec_lib.measure.latency.passes import (
     curves,

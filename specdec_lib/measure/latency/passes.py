@@ -17,12 +17,12 @@ import torch
 from tqdm.auto import tqdm
 
 from specdec_lib.core.context import Context
-from specdec_lib.core.processor import processor_name
 from specdec_lib.core.protocols import LanguageModel
 from specdec_lib.core.tree import TokenTree
 from specdec_lib.measure.sweep.traffic import model_shape
 from specdec_lib.models.cached.model import CachedModel
 from specdec_lib.models.fast.model import FastModel
+from specdec_lib.models.processor import processor_name
 from specdec_lib.theory import Machine, PassTable, roofline_seconds
 
 ROWS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)

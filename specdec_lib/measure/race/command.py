@@ -17,8 +17,9 @@ import transformers
 from tqdm.auto import tqdm
 
 from specdec_lib.core.chance import Sampler
-from specdec_lib.core.commandline import Parser
-from specdec_lib.core.files import cache_folder, check_output, replace_marked
+from specdec_lib.core.files import cache_folder, check_output
+from specdec_lib.measure.commands.commandline import Parser
+from specdec_lib.measure.commands.pages import replace_marked
 from specdec_lib.measure.latency.ledger import method_ledger
 from specdec_lib.measure.latency.passes import machine_name
 from specdec_lib.measure.race.families import ON_TREES, OURS, with_int8_drafts

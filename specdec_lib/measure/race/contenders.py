@@ -22,7 +22,7 @@ from specdec_lib.core.context import Context
 from specdec_lib.core.decode import Round, read_prompt, rounds
 from specdec_lib.core.protocols import Draft, LanguageModel, Rule
 from specdec_lib.core.verify import look_up
-from specdec_lib.models.students import CutHead
+from specdec_lib.models.cut_head import CutHead
 
 AUTOREGRESSIVE, TOKEN_BY_TOKEN = "autoregressive", "token by token"  # a method and its setting
 GENERATE, ASSIST, LOOKUP = HF = ("hf_generate", "hf_assisted", "hf_prompt_lookup")

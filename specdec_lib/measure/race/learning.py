@@ -15,14 +15,15 @@ import pandas as pd
 from tqdm.auto import tqdm
 
 from specdec_lib.core.chance import Sampler
-from specdec_lib.core.commandline import parse_limit, write_csv
 from specdec_lib.core.files import DATA, cache_folder
 from specdec_lib.core.protocols import Draft
 from specdec_lib.core.tree import MatchTable
 from specdec_lib.drafts.combined import FirstDraft, MergedDraft, NoDraft
-from specdec_lib.drafts.learning import EarlierAnswers, TokenRecycling
+from specdec_lib.drafts.earlier import EarlierAnswers
 from specdec_lib.drafts.max_gram import MaxGram
+from specdec_lib.drafts.recycling import TokenRecycling
 from specdec_lib.drafts.trees.growing import TreeDraft
+from specdec_lib.measure.commands.commandline import parse_limit, write_csv
 from specdec_lib.measure.intervals import bootstrap, named_interval
 from specdec_lib.measure.latency import machine_name
 from specdec_lib.measure.race.contenders import AUTOREGRESSIVE, our_contenders

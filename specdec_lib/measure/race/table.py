@@ -11,8 +11,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from specdec_lib.core.files import DATA, README, write_whole
+from specdec_lib.core.files import DATA, write_whole
 from specdec_lib.measure import intervals
+from specdec_lib.measure.commands.pages import README
 from specdec_lib.measure.race.contenders import AUTOREGRESSIVE, HF, LLAMA_CPP
 from specdec_lib.measure.race.harness import Timing
 from specdec_lib.measure.sweep.ratios import sampling_of, without_few

@@ -21,13 +21,13 @@ from torch import Tensor
 from tqdm import tqdm
 
 from specdec_lib.core.chance import Chance, EveryBranch, Sampler, Slots, every_outcome
-from specdec_lib.core.commandline import parse_limit, write_csv
 from specdec_lib.core.context import Context
 from specdec_lib.core.files import DATA, cache_folder
 from specdec_lib.core.protocols import Rule
 from specdec_lib.core.tree import ROOT, TokenTree
 from specdec_lib.core.verify import UNWARPED, look_up, reject
 from specdec_lib.drafts.trees.growing import TreeDraft
+from specdec_lib.measure.commands.commandline import parse_limit, write_csv
 from specdec_lib.measure.intervals import bootstrap, named_interval
 from specdec_lib.measure.race.harness import target_texts
 from specdec_lib.measure.rule_bench.rules import draw_once, k_seq, traverse

@@ -9,8 +9,9 @@ from functools import partial
 
 import pandas as pd
 
-from specdec_lib.core.commandline import parse_limit, write_csv
-from specdec_lib.core.files import DATA, README, cache_folder, replace_marked
+from specdec_lib.core.files import DATA, cache_folder
+from specdec_lib.measure.commands.commandline import parse_limit, write_csv
+from specdec_lib.measure.commands.pages import README, replace_marked
 from specdec_lib.measure.intervals import with_interval
 from specdec_lib.measure.sweep.grid import Setting, sweep
 from specdec_lib.measure.sweep.ratios import summarise, with_sampling

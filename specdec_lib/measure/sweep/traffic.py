@@ -7,7 +7,7 @@ import pandas as pd
 from torch.nn import Embedding
 
 from specdec_lib.core.protocols import LanguageModel
-from specdec_lib.models.students import CutHead
+from specdec_lib.models.cut_head import CutHead
 from specdec_lib.theory import Machine, ModelShape, bytes_moved, roofline_seconds
 from specdec_lib.workload import Ladder
 from specdec_lib.workload.published import number, price_list

@@ -18,7 +18,7 @@ from specdec_lib.core.locking import in_turn
 from specdec_lib.core.protocols import Usage, check_root
 from specdec_lib.core.tree import TokenTree
 from specdec_lib.models.cached.path_memory import BranchMemory, weakly
-from specdec_lib.models.students import CutHead
+from specdec_lib.models.cut_head import CutHead
 
 CHUNK_ROWS = 256  # a longer prompt is read in pieces
 SLACK = 32  # entries of dead branches that stay in the cache

@@ -19,11 +19,11 @@ from specdec_lib.core.locking import in_turn
 from specdec_lib.core.protocols import Ranked, Usage, check_root
 from specdec_lib.core.tree import MatchTable, TokenTree
 from specdec_lib.models.cached.path_memory import BranchMemory, PassPlan, weakly
+from specdec_lib.models.cut_head import CutHead
 from specdec_lib.models.fast import choices, compiled_trees, kernels
 from specdec_lib.models.fast.tiles import COLUMNS
 from specdec_lib.models.fast.weights import EDITIONS, read_weights
 from specdec_lib.models.katz.trie import NO_GUESSES, Guesser
-from specdec_lib.models.students import CutHead
 
 CHUNK_ROWS = 48  # a longer prompt is read in pieces: three tiles of sixteen rows
 SCRATCH = 128  # cache entries allocated at first beyond the model's positions

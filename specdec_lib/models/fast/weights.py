@@ -11,9 +11,9 @@ from transformers import PreTrainedModel
 from transformers.pytorch_utils import Conv1D
 
 from specdec_lib.models.cached.model import check_attention
+from specdec_lib.models.cut_head import CutHead
 from specdec_lib.models.fast.arithmetic import GELU_TANH, NONE, count_steps
 from specdec_lib.models.fast.tiles import BLOCK, COLUMNS
-from specdec_lib.models.students import CutHead
 
 EDITIONS = {  # and their arithmetic
     "exact": "float32 sums over float32 weights",

@@ -14,13 +14,13 @@ from torch import Tensor
 from tqdm.auto import tqdm
 
 from specdec_lib.core.chance import Chance, Sampler
-from specdec_lib.core.commandline import Parser
 from specdec_lib.core.context import Context
 from specdec_lib.core.files import DATA, cache_folder, file_digest, write_together, write_whole
 from specdec_lib.core.tree import TokenTree, leading
 from specdec_lib.core.verify import reject
 from specdec_lib.drafts.ngram import NgramDraft
 from specdec_lib.drafts.trees.growing import TreeDraft
+from specdec_lib.measure.commands.commandline import Parser
 from specdec_lib.measure.texts import every_domain, write_texts
 from specdec_lib.models.students import read_about
 from specdec_lib.models.table import TableModel

@@ -20,8 +20,8 @@ from torch.nn.utils.rnn import pad_sequence
 from tqdm.auto import tqdm
 from transformers import LlamaForCausalLM
 
-from specdec_lib.core.commandline import Parser
 from specdec_lib.core.files import cache_folder, tensor_file, write_whole
+from specdec_lib.measure.commands.commandline import Parser
 from specdec_lib.measure.sweep.kept import short_digest
 from specdec_lib.models.batched import fastest_dtype
 from specdec_lib.suite.distil.writing import Conversation, add_text, read_text

@@ -20,9 +20,9 @@ from tqdm.auto import tqdm
 from transformers import LlamaForCausalLM
 
 from specdec_lib.core.chance import Chance, Sampler
-from specdec_lib.core.commandline import Parser, parse_limit, write_csv
 from specdec_lib.core.files import DATA, cache_folder, write_whole
 from specdec_lib.drafts.ngram import NgramDraft
+from specdec_lib.measure.commands.commandline import Parser, parse_limit, write_csv
 from specdec_lib.measure.intervals import bootstrap, named_interval
 from specdec_lib.measure.replay import record
 from specdec_lib.measure.texts import Texts, every_domain

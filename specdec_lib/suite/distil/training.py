@@ -18,8 +18,8 @@ from torch.nn.functional import kl_div
 from tqdm.auto import tqdm
 from transformers import LlamaForCausalLM
 
-from specdec_lib.core.commandline import Parser
 from specdec_lib.core.files import cache_folder, tensor_file, write_whole
+from specdec_lib.measure.commands.commandline import Parser
 from specdec_lib.models.batched import fastest_dtype
 from specdec_lib.models.students import build_student, own_weights, save_student
 from specdec_lib.suite.distil.lessons import Lesson, before_answers, read_head, read_lessons

@@ -20,9 +20,9 @@ from safetensors.torch import save
 from tqdm import tqdm
 from transformers import LlamaForCausalLM, PreTrainedTokenizerFast
 
-from specdec_lib.core.commandline import Parser
 from specdec_lib.core.files import DATA, tensor_file, write_whole
 from specdec_lib.core.locking import only_process
+from specdec_lib.measure.commands.commandline import Parser
 from specdec_lib.measure.texts import every_domain
 from specdec_lib.models.batched import BatchedPasses, draw
 from specdec_lib.models.hub import load_tokenizer

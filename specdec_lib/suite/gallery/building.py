@@ -13,11 +13,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from specdec_lib.core.commandline import Parser
-from specdec_lib.core.files import NOTEBOOKS, figures_folder, write_together
+from specdec_lib.core.files import figures_folder, write_together
+from specdec_lib.measure.commands.commandline import Parser
 from specdec_lib.suite.gallery.beside import numbers_beside, read_scorecard
 from specdec_lib.suite.gallery.manifest import Manifest, read_manifest
-from specdec_lib.suite.notebook import read_cells, read_introduction, read_parameters
+from specdec_lib.suite.notebook import NOTEBOOKS, read_cells, read_introduction, read_parameters
 
 if TYPE_CHECKING:
     from pandas import DataFrame

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from specdec_lib.core.files import REPOSITORY, file_digest, write_together
-from specdec_lib.core.processor import processor_name
+from specdec_lib.models.processor import processor_name
 
 PACKAGES = ("torch", "transformers", "plotly", "numpy", "pandas", "papermill")
 CHANGES = ("status", "--porcelain", "--untracked-files=no", "--", ".", ":!figures")

@@ -12,10 +12,10 @@ from operator import mul
 from pathlib import Path
 
 from specdec_lib.core.chance import Sampler
-from specdec_lib.core.commandline import Parser
 from specdec_lib.core.kinds import checked
 from specdec_lib.core.tree import MatchTable, Shape
 from specdec_lib.drafts.trees.slots import best_slots
+from specdec_lib.measure.commands.commandline import Parser
 from specdec_lib.measure.sweep.grid import Setting
 from specdec_lib.suite.hf.settings import ExportedSetting, export_setting, parse_setting
 

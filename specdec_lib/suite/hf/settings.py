@@ -20,9 +20,10 @@ from specdec_lib.core.protocols import LanguageModel
 from specdec_lib.core.tree import MatchTable, Shape
 from specdec_lib.core.verify import look_up, reject
 from specdec_lib.drafts.cascade import Relay, Reviewed
-from specdec_lib.drafts.combined import FirstDraft, MergedDraft, NoDraft, Planned
+from specdec_lib.drafts.combined import FirstDraft, MergedDraft, NoDraft
 from specdec_lib.drafts.max_gram import MaxGram
 from specdec_lib.drafts.ngram import NgramDraft
+from specdec_lib.drafts.planned import Planned
 from specdec_lib.drafts.staged import StagedChain, StagedTree
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
 from specdec_lib.measure.sweep.grid import Setting

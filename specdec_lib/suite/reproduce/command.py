@@ -9,9 +9,7 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from specdec_lib.core.commandline import Parser
 from specdec_lib.core.files import (
-    NOTEBOOKS,
     check_writable,
     figures_folder,
     file_digest,
@@ -19,9 +17,10 @@ from specdec_lib.core.files import (
     sweep_partial,
 )
 from specdec_lib.core.locking import only_process
+from specdec_lib.measure.commands.commandline import Parser
 from specdec_lib.suite.gallery.building import KINDS, build
 from specdec_lib.suite.gallery.manifest import Manifest, made_here
-from specdec_lib.suite.notebook import as_template, read_parameters, store_outputs
+from specdec_lib.suite.notebook import NOTEBOOKS, as_template, read_parameters, store_outputs
 from specdec_lib.suite.reproduce.plan import PROFILES, NotebookRun, choose_notebooks, plan_runs
 
 INTERRUPTED = 130
