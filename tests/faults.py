@@ -25,7 +25,7 @@ FAULTS = ("SIGKILL", "SIGINT", "full disk", "no folder", "two at once", "files c
 
 
 def sweep_work(folder: Path) -> pd.DataFrame:
-    from sweeps import LENGTH, settings
+    from sweeps import LENGTH, settings, without_seconds
     from tiny import tiny_ladder
 
     from specdec_lib.measure.sweep import grid
@@ -34,7 +34,7 @@ def sweep_work(folder: Path) -> pd.DataFrame:
 
     paused(grid, "decode")
     ladder, prompts = tiny_ladder(), load_prompts("code", "development", PARTS)
-    return sweep(settings(ladder), prompts, ladder, keep=folder / "keep", **LENGTH)
+    return without_seconds(sweep(settings(ladder), prompts, ladder, keep=folder / "keep", **LENGTH))
 
 
 def distil_work(folder: Path) -> pd.DataFrame:

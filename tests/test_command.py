@@ -54,7 +54,8 @@ def test_a_group_of_verbs_lists_its_own(capsys):
 @pytest.mark.parametrize(
     "raised, said",
     [
-        (OSError(28, "No space", "f.csv"), "[Errno 28] No space: 'f.csv'"),
+        (OSError(28, "No space left on device", "f.csv"), "f.csv: No space left on device"),
+        (OSError(28, "No space left on device"), "[Errno 28] No space left on device"),
         (ValueError("one\n  two"), "one; two"),
         (ValueError("top_k must be 1"), "--top-k must be 1"),
         (ValueError("x" * 5000), "x" * 498 + "..." + "x" * 498),

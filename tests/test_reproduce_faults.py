@@ -13,15 +13,20 @@ from specdec_lib.suite.reproduce import command, plan
 from specdec_lib.suite.reproduce.command import main
 
 
-def test_a_second_run_into_one_folder_is_refused(toys, figures):
+def test_a_second_run_into_one_folder_is_refused_and_told_who_runs(toys, figures):
+    """Control: the name that a killed process left behind holds nothing, and is replaced."""
     write_toy(toys, "00_toy", GOOD)
     (figures / "runs").mkdir(parents=True)
+    owner = figures / "runs" / "lock.owner"
     with only_process(figures / "runs"):
-        with pytest.raises(ValueError, match=r"another process writes to .*runs; .* --out"):
+        said = rf"runs is being written to by process {os.getpid()} on .+, since 2\d{{3}}-.* --out"
+        with pytest.raises(ValueError, match=said):
             main([], notebooks=toys)
         assert not (figures / "00_toy.csv").exists()
+    owner.write_text("process 1")
     with only_process(figures / "runs"):
-        pass
+        assert owner.read_text().startswith(f"process {os.getpid()} on ")
+    assert not owner.exists()
 
 
 def test_braces_in_a_folder_are_no_template(toys, tmp_path, monkeypatch):

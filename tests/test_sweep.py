@@ -64,6 +64,11 @@ def test_a_row_holds_the_sums_over_the_rounds_of_its_generation(ladder, prompts)
     for found, wanted in ((guesses, table[table.draft != "none"]), (turns, table)):
         counted = found.groupby(["prompt", "draft", "temperature"], sort=False).accepted.sum()
         assert counted.tolist() == wanted.accepted.tolist()
+    assert table.stop.tolist() == [made.stop for _, _, made in played]
+    assert (table.tokens[table.stop == "length"] == 24).all()
+    assert (table.seconds >= table.overhead_seconds).all() and (table.prefill_seconds > 0).all()
+    models = table[["target_seconds", "draft_seconds"]].fillna(0).sum(axis=1)
+    assert (models + table.overhead_seconds).tolist() == pytest.approx(table.seconds.tolist())
     greedy = table[table.temperature == 0].groupby("draft").tokens.apply(list)
     assert greedy["none"] == greedy["chain"]
 
@@ -140,6 +145,25 @@ def test_a_number_that_is_missing_or_infinite_is_no_zero(value):
     table.loc[0, "bytes"] = value
     with pytest.raises(ValueError, match="bytes has a finite number in all rows"):
         ratios(table, "bytes", "tokens")
+
+
+@pytest.mark.parametrize(
+    "count",
+    [
+        partial(ratios, numerator="bytes", denominator="tokens"),
+        partial(ratios, numerator="bytes", denominator="tokens", by=["draft"], baseline="plain"),
+        partial(per_prompt, column="bytes", baseline="plain"),
+        partial(summarise, by=["draft", "sampling"]),
+    ],
+)
+def test_a_table_without_samplers_in_words_is_told_where_they_come_from(count):
+    """Control: the whole table is counted."""
+    whole = rows().assign(accepted=1, tried=1, repetition=0.0)
+    assert len(count(whole))
+    with pytest.raises(ValueError, match="lacks sampling; `sampling` comes from `with_sampling`"):
+        count(whole.drop(columns="sampling"))
+    with pytest.raises(ValueError, match="the table has no rows"):
+        count(whole[:0])
 
 
 def test_relative_divides_by_the_baseline_on_the_same_prompts():

@@ -2,13 +2,17 @@
 
 import copy
 import json
+import multiprocessing
+import os
+import random
+import signal
+import time
 from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
 import torch
-from pandas.testing import assert_frame_equal
-from sweeps import LENGTH, count_decoded, settings
+from sweeps import LENGTH, assert_same, count_decoded, settings
 from tiny import tiny_ladder
 
 from specdec_lib.core.chance import Sampler
@@ -43,7 +47,7 @@ def decoded(monkeypatch):
 def test_an_interrupted_sweep_goes_on_where_it_was(
     ladder, prompts, undisturbed, tmp_path, monkeypatch
 ):
-    """Killed processes, full disks and two at once: `make faults`."""
+    """Full disks and two at once: `make faults`."""
     real, left = grid.decode, iter(range(7))  # two prompts, and one setting of the third
 
     def decode(*given, **named):
@@ -57,8 +61,50 @@ def test_an_interrupted_sweep_goes_on_where_it_was(
         sweep(*asked, keep=tmp_path, **LENGTH)
     assert len(files(tmp_path)) == 2
     decoded = count_decoded(monkeypatch)
-    assert_frame_equal(sweep(*asked, keep=tmp_path, **LENGTH), undisturbed)
+    assert_same(sweep(*asked, keep=tmp_path, **LENGTH), undisturbed)
     assert len(decoded) == 6 and len(files(tmp_path)) == 4
+
+
+def swept(threads, keep, prompts):
+    """In another process: rows belong to a number of threads, and a new process takes its own."""
+    torch.set_num_threads(threads)
+    ladder = tiny_ladder()
+    sweep(settings(ladder), prompts, ladder, keep=keep, **LENGTH)
+
+
+def killed(after, delay, keep, prompts):
+    """Run a process that sweeps, and kill it `delay` seconds after so many prompts are kept.
+
+    It is no fork of this one, which PyTorch's threads would not survive.
+    """
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["specdec_lib.measure.sweep.grid"])
+    process = context.Process(target=swept, args=(torch.get_num_threads(), keep, prompts))
+    process.start()
+    deadline = time.monotonic() + 300
+    while len(files(keep)) < after and process.is_alive():
+        assert time.monotonic() < deadline, f"{len(files(keep))} of {after} prompts are kept"
+        time.sleep(0.002)
+    time.sleep(delay)
+    os.kill(process.pid, signal.SIGKILL)
+    process.join()
+    return process.exitcode
+
+
+def test_a_sweep_often_killed_loses_nothing(ladder, prompts, undisturbed, tmp_path, decoded):
+    """Every prompt that was kept when a process was killed is read, and none is decoded again."""
+    per_prompt = undisturbed.seconds.sum() / 4
+    moments = random.Random()
+    asked = prompts[:8]
+    seen = []
+    for after in (0, 1, 2):
+        delay = moments.uniform(0, per_prompt)
+        assert killed(after, delay, tmp_path, asked) == -signal.SIGKILL
+        seen.append(len(files(tmp_path)))
+    assert seen == sorted(seen) and 2 <= seen[-1] < 8
+    table = sweep(settings(ladder), asked, ladder, keep=tmp_path, **LENGTH)
+    assert len(decoded) == 3 * (8 - seen[-1]) and len(files(tmp_path)) == 8
+    assert_same(table, sweep(settings(ladder), asked, ladder, **LENGTH))
 
 
 def forged(text):
@@ -86,11 +132,12 @@ def test_a_damaged_file_is_decoded_again(damage, ladder, prompts, tmp_path, deco
     assert damage(whole) != whole
     path.write_bytes(damage(whole).encode(errors="surrogateescape"))
     decoded.clear()
-    assert_frame_equal(sweep(*asked, keep=tmp_path, **LENGTH), table)
-    assert len(decoded) == 3 and path.read_text() == whole
-    path.write_text(forged(whole))
+    assert_same(sweep(*asked, keep=tmp_path, **LENGTH), table)
+    again = path.read_text()
+    assert len(decoded) == 3 and again != damage(whole)
+    path.write_text(forged(again))
     with pytest.raises(AssertionError, match="accepted"):
-        assert_frame_equal(sweep(*asked, keep=tmp_path, **LENGTH), table)
+        assert_same(sweep(*asked, keep=tmp_path, **LENGTH), table)
 
 
 def test_rows_are_read_where_prompt_and_count_are_the_same(prompts, tmp_path):
@@ -110,7 +157,7 @@ def test_going_on_decodes_what_is_new_alone(ladder, prompts, undisturbed, tmp_pa
     sweep(asked, prompts[1:3], ladder, keep=tmp_path, **LENGTH)
     grown = sweep(asked, prompts[:4], ladder, keep=tmp_path, **LENGTH)
     assert len(decoded) == 12 and len(files(tmp_path)) == 4
-    assert_frame_equal(grown, undisturbed)
+    assert_same(grown, undisturbed)
     backwards = sweep(asked, prompts[3::-1], ladder, keep=tmp_path, **LENGTH)
     names = [prompt.name for prompt in prompts[3::-1]]
     assert len(decoded) == 12 and backwards.prompt.unique().tolist() == names

@@ -1,35 +1,119 @@
 """The target's texts: those of plain decoding, kept, and counted along."""
 
+import copy
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
 import pytest
-from sweeps import count_decoded
+import torch
+from sweeps import count_decoded, without_seconds
 
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.decode import decode
+from specdec_lib.core.files import tensor_file
 from specdec_lib.core.verify import reject
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.trees.growing import TreeDraft
 from specdec_lib.measure import texts as texts_module
 from specdec_lib.measure.sweep.grid import Setting, sweep
-from specdec_lib.measure.texts import Texts, known_texts, text_file, write_texts
+from specdec_lib.measure.sweep.kept import Kept
+from specdec_lib.measure.texts import Texts, known_texts, text_file, write_batched, write_texts
 from specdec_lib.models.students import assemble, read_about
-from specdec_lib.workload import seeds
+from specdec_lib.workload import Ladder, Prompt, seeds
+
+LENGTH = 24
 
 
-def test_stored_texts_are_of_plain_decoding_and_known_where_all_fits(
-    ladder, prompts, tmp_path, monkeypatch
+def plainly(ladder: Ladder, prompts: Sequence[Prompt], sampler: Sampler, seed: int = 0) -> list:
+    """The tokens of `decode` with a draft that guesses nothing."""
+    run = {"max_new_tokens": LENGTH, "stop_tokens": ladder.stop_tokens}
+    return [
+        decode(ladder.target, NoDraft(), ladder.encode(prompt), Chance(own, sampler), **run).tokens
+        for prompt, own in zip(prompts, seeds(prompts, seed), strict=True)
+    ]
+
+
+@pytest.mark.parametrize("sampler", [Sampler(0), Sampler(1.0), Sampler(0.8, top_k=9)], ids=str)
+def test_many_texts_at_a_time_are_those_of_plain_decoding(
+    ladder, prompts, sampler, unchecked, monkeypatch
 ):
+    """Seven prompts of several lengths on three rows; some texts end at a stop token.
+
+    Control: another seed gives other texts, unless they are greedy.
+    """
+    asked = prompts[:7]
+    often = plainly(ladder, asked[2:3], sampler)[0][9]
+    stopping = replace(ladder, stop_tokens=(often, plainly(ladder, asked[5:6], sampler)[0][4]))
+    wanted = plainly(stopping, asked, sampler)
+    monkeypatch.setattr(texts_module, "SEQUENCES", 3)
+    write = partial(write_batched, stopping, asked, sampler, max_new_tokens=LENGTH)
+    found, other = write(), write(seed=1)
+    assert [*map(found.of, asked)] == wanted
+    lengths = [len(text) for text in wanted]
+    assert min(lengths) <= 5 < max(lengths) and lengths[2] <= 10
+    assert all(one[-1] in stopping.stop_tokens for one in wanted if len(one) < LENGTH)
+    assert (other.tokens == found.tokens) == (sampler.temperature == 0)
+    assert [*map(other.of, asked)] == plainly(stopping, asked, sampler, seed=1)
+    assert write_texts(stopping, asked, sampler, max_new_tokens=LENGTH) == found
+
+
+@pytest.mark.parametrize("write", [write_texts, write_batched])
+def test_an_interruption_keeps_finished_texts(
+    write, ladder, prompts, unchecked, tmp_path, monkeypatch
+):
+    """Control: another seed, or another chat template, finds none of them."""
+    asked, real, done = prompts[:5], Kept.write, []
+
+    def write_row(kept: Kept, prompt: Prompt, rows: list) -> None:
+        real(kept, prompt, rows)
+        done.append(prompt.name)
+        if len(done) == 3:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(texts_module, "SEQUENCES", 2)
+    run = partial(write, prompts=asked, sampler=Sampler(1.0), max_new_tokens=6)
+    wanted = run(ladder)
+    monkeypatch.setattr(Kept, "write", write_row)
+    with pytest.raises(KeyboardInterrupt):
+        run(ladder, keep=tmp_path)
+    assert run(ladder, keep=tmp_path) == wanted and len(done) == len(set(done)) == 5
+    assert run(ladder, keep=tmp_path) == wanted and len(done) == 5
+    assert run(ladder, keep=tmp_path, seed=1) != wanted and len(done) == 10
+    spoken = copy.deepcopy(ladder.tokenizer)
+    spoken.chat_template = "{{ messages[0].content }}!"
+    run(replace(ladder, tokenizer=spoken), keep=tmp_path)
+    assert len(done) == 15
+
+
+@pytest.mark.parametrize(
+    "largest, kind", [((1 << 16) - 1, torch.uint16), (1 << 16, torch.int32), (151_642, torch.int32)]
+)
+def test_tokens_of_any_size_come_back_as_they_were(largest, kind, ladder, prompts, tmp_path):
+    """As Llama 3 and Qwen have them; ids of 16 bits stay so, in files written before too."""
+    path, name = tmp_path / "texts.safetensors", prompts[0].name
+    made = write_texts(ladder, prompts[:2], Sampler(0), max_new_tokens=2)
+    made = replace(made, tokens=made.tokens | {name: (largest, 0, largest)})
+    made.save(path)
+    assert Texts.load(path) == made and Texts.load(path).of(prompts[0])[0] == largest
+    with tensor_file(path) as file:
+        assert file.get_tensor("ids").dtype == kind
+
+
+def test_a_missing_file_of_texts_names_the_command_that_writes_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(texts_module, "TEXTS", tmp_path)
+    said = r"temperature-1.safetensors is missing; `specdec measure texts` writes it"
+    with pytest.raises(ValueError, match=said):
+        Texts.stored([Sampler(1.0)])
+
+
+def test_stored_texts_are_known_where_all_fits(ladder, prompts, tmp_path, monkeypatch):
     """None for another sampler (top-p is in no file's name), seed or prompt, or a longer text."""
     monkeypatch.setattr(texts_module, "TEXTS", tmp_path / "new")
     samplers, asked = [Sampler(0), Sampler(1.0)], prompts[:2]
     made = [write_texts(ladder, asked, one, seed=3, max_new_tokens=6) for one in samplers]
     for one in made:
         one.save(text_file(one.sampler))
-    chance, limits = Chance(seeds(asked, 3)[1], Sampler(1.0)), {"max_new_tokens": 6}
-    plainly = decode(ladder.target, NoDraft(), ladder.encode(asked[1]), chance, **limits)
-    assert made[1].of(asked[1]) == plainly.tokens
     found = known_texts([*samplers, Sampler(0.7)], 3, prompts=asked, max_new_tokens=6)
     assert [*found] == made == [*Texts.stored(samplers)]
     assert not known_texts(samplers, 2) and not known_texts(samplers, 3, max_new_tokens=7)
@@ -48,11 +132,12 @@ def test_a_sweep_along_texts_counts_what_decoding_counts(ladder, prompts, monkey
     settings.append(Setting("tree", replace(draft, siblings="distinct"), warm, reject))
     run = partial(sweep, settings, asked, ladder, max_new_tokens=12, progress=False)
     known = [write_texts(ladder, asked, one, seed=2, max_new_tokens=20) for one in (greedy, warm)]
-    wanted = run(seed=2)
-    assert run(seed=2, texts=known[1:]).equals(wanted) and len(decoded) == 9 + 6
-    assert run(seed=2, texts=known).equals(wanted) and len(decoded) == 9 + 6 + 3
+    wanted = without_seconds(run(seed=2))
+    some, every = (without_seconds(run(seed=2, texts=texts)) for texts in (known[1:], known))
+    assert some.equals(wanted) and every.equals(wanted) and len(decoded) == 9 + 6 + 3
     swapped = known[1].tokens | {asked[0].name: known[1].of(asked[1])}  # the control
-    assert not run(seed=2, texts=[replace(known[1], tokens=swapped)]).equals(wanted)
+    other = run(seed=2, texts=[replace(known[1], tokens=swapped)])
+    assert not without_seconds(other).equals(wanted)
     with pytest.raises(ValueError, match="seed 2 and up to 20 tokens"):
         run(seed=3, texts=known)
 

@@ -1,6 +1,9 @@
 """Locks: threads take turns at an object's state, and one process writes to a folder."""
 
 import contextlib
+import datetime
+import os
+import platform
 import threading
 from collections.abc import Callable, Iterator
 from functools import wraps
@@ -26,16 +29,27 @@ def in_turn(method: Callable) -> Callable:
 
 @contextlib.contextmanager
 def only_process(folder: Path) -> Iterator[None]:
-    """Lock a folder; raises ValueError if another process holds it."""
+    """Lock a folder, with the process that holds it named in the file "lock.owner".  Raises
+    ValueError if another process holds it, which the message names, with its machine and since
+    when.
+    """
     from filelock import FileLock, Timeout
 
     lock = FileLock(folder / "lock")
+    owner = folder / "lock.owner"
     try:
         lock.acquire(timeout=0)
     except Timeout as problem:
-        wait = f"another process writes to {folder}; wait, or name another with --out"
-        raise ValueError(wait) from problem
+        holder = owner.read_text(encoding="utf-8") if owner.is_file() else "another process"
+        raise ValueError(
+            f"{folder} is being written to by {holder}; wait until it ends, or name another with"
+            " --out"
+        ) from problem
     try:
+        since = datetime.datetime.now().astimezone().isoformat(" ", "seconds")
+        holder = f"process {os.getpid()} on {platform.node()}, since {since}"
+        owner.write_text(holder, encoding="utf-8")
         yield
     finally:
+        owner.unlink(missing_ok=True)
         lock.release()

@@ -52,7 +52,10 @@ def main(arguments: list[str] | None = None) -> None:
             same = (machine_name(), sampler, domain, limit, tokens, ladder)
             keep = cache_folder() / "regret" / fingerprint(*same)
             splits = [load_prompts(domain, split, limit) for split in SPLITS]
-            texts = write_texts(ladder, [*chain(*splits)], sampler, max_new_tokens=tokens)
+            prompts = [*chain(*splits)]
+            texts = write_texts(
+                ladder, prompts, sampler, max_new_tokens=tokens, keep=keep / "texts"
+            )
             own = regret_rows(ladder, *splits, texts, passes, keep=keep)
             labels = {"sampling": sampling_of(*astuple(sampler)), "domain": domain}
             rows.append(own.assign(pair=name, **labels))

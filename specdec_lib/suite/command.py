@@ -64,8 +64,13 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _one_line(error: Exception) -> str:
-    """An error's message in one short line; a keyword that it begins with becomes the flag."""
-    line = shorten("; ".join(filter(None, map(str.strip, str(error).splitlines()))), LONGEST)
+    """An error's message in one short line, of an OSError `file: reason`; a keyword that it begins
+    with becomes the flag.
+    """
+    message = str(error)
+    if isinstance(error, OSError) and error.filename and error.strerror:
+        message = f"{error.filename}: {error.strerror}"
+    line = shorten("; ".join(filter(None, map(str.strip, message.splitlines()))), LONGEST)
     return KEYWORD.sub(lambda name: f"--{name[0].replace('_', '-')}", line)
 
 

@@ -92,7 +92,9 @@ def make_plan(
     limits = {"tokens": tokens, "seed": seed}
     device, given = machine_name(str(ladder.target.model.device)), [one.text for one in development]
     folder = keep / fingerprint(device, sampler, limits, settings, given, ladder)
-    texts = write_texts(ladder, development, sampler, seed=seed, max_new_tokens=tokens)
+    texts = write_texts(
+        ladder, development, sampler, seed=seed, max_new_tokens=tokens, keep=folder / "texts"
+    )
     passes = timed_passes(ladder, development, texts, folder / "passes")
     _, tried = plan_settings(ladder, development, texts, passes, most=settings, keep=folder)
     table = forecasts(tried.trials, tried.prices)

@@ -49,7 +49,9 @@ def measure_staged(arguments: list[str] | None = None) -> None:
     about = f"run notebook 03's sweep on held-out prompts of every domain, into {STAGED}"
     limit = parse_limit("measure staged", about, [STAGED], arguments, 8)
     prompts, run = held_out_sweep(staged_settings, limit)
-    write_csv(with_domain(run(prompts)).drop(columns="sampling"), STAGED, 5)
+    rows = with_domain(run(prompts))
+    timed = rows.filter(regex="seconds")  # along texts the target takes none
+    write_csv(rows.drop(columns=["sampling", "stop", *timed]), STAGED, 5)
 
 
 def held_out_sweep(

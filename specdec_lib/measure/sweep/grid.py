@@ -83,7 +83,7 @@ def generation_row(
     setting: Setting, prompt: Prompt, generation: Generation, target: str = "target"
 ) -> Row:
     """One generation as a row of the table; of the model called `target`, which makes no pass along
-    a text, a pass over each round's tree is counted.
+    a text, a pass over each round's tree is counted, without seconds.
     """
     rounds = generation.rounds
     row = {"draft": setting.name, **asdict(setting.sampler), "rule": setting.rule.__name__}
@@ -91,6 +91,7 @@ def generation_row(
     for name in ("proposed", "accepted", "tried"):
         row[name] = sum(getattr(one, name) for one in rounds)
     row["repetition"] = repetition(generation.tokens)
+    row["stop"] = generation.stop
     counts = {target: [(1, len(one.tree)) for one in rounds]}
     for name in rounds[0].usage:  # also the target's own passes, where it makes them
         counts[name] = [(one.usage[name].passes, one.usage[name].rows) for one in rounds]
@@ -100,6 +101,11 @@ def generation_row(
         pairs = zip(own, rounds, strict=True)
         read = sum(passes * one.tree.root_position for (passes, _), one in pairs)
         row[f"{name}_context_tokens"] = read
+    row["seconds"] = sum(one.seconds for one in rounds)
+    row["prefill_seconds"] = sum(used.seconds for used in generation.prefill.values())
+    row["overhead_seconds"] = sum(one.overhead_seconds for one in rounds)
+    for name in rounds[0].usage:
+        row[f"{name}_seconds"] = sum(one.usage[name].seconds for one in rounds)
     return row
 
 
@@ -122,8 +128,11 @@ def sweep(
              settings, models, seed, length, texts and code; a damaged file is decoded again
 
     The columns are: draft, temperature, top_k, top_p, rule, prompt; tokens, rounds, proposed,
-    accepted, tried, repetition; per model its passes, its rows, and the length up to the
-    round's root summed over its passes. They are the same whether the sweep was interrupted or not.
+    accepted, tried, repetition; stop, why the generation ended ("stop token", "length" or
+    "context"); per model its passes, its rows, and the length up to the round's root summed over
+    its passes; seconds of all rounds, of reading the prompt before them, of the rounds outside the
+    models, and per model within them. Seconds along a text are without the target's. All columns
+    but those of seconds are the same whether the sweep was interrupted or not.
     """
     if not prompts:
         raise ValueError("a sweep needs prompts, got none")

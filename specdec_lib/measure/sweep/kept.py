@@ -82,7 +82,7 @@ def _described(thing: object, seen: dict[int, object]) -> object:
 def _composed(thing: object, seen: dict[int, object]) -> object:
     kind = type(thing)
     if isinstance(thing, PreTrainedTokenizerFast):
-        return ["tokenizer", short_digest(thing.backend_tokenizer.to_str())]
+        return ["tokenizer", short_digest(thing.backend_tokenizer.to_str()), thing.chat_template]
     if isinstance(thing, torch.nn.Module):
         weights = thing.state_dict().items()
         return ["module", kind.__qualname__, _described(list(weights), seen)]
@@ -135,17 +135,29 @@ class Kept:
         """The rows of a prompt: read if they are whole and `count` of them, else made and kept,
         where numbers of NumPy become Python's.
         """
-        if self.folder is None:
-            return make()
-        path = self.folder / f"{short_digest(json.dumps(asdict(prompt)))}.json"
-        try:
-            known, body = path.read_text(encoding="utf-8").split("\n", 1)
-            found = json.loads(body) if known == short_digest(body) else []
-        except (FileNotFoundError, ValueError):
-            found = []
+        found = self.read(prompt)
         if not found or count not in (None, len(found)):
             found = make()
-            body = json.dumps(found, default=lambda number: number.item())
-            self.folder.mkdir(parents=True, exist_ok=True)
-            write_whole(path, f"{short_digest(body)}\n{body}".encode())
+            self.write(prompt, found)
         return found
+
+    def read(self, prompt: Prompt) -> list[Row]:
+        """The kept rows of a prompt; none if nothing is kept, or its file is damaged."""
+        if self.folder is None:
+            return []
+        try:
+            known, body = self._file(prompt).read_text(encoding="utf-8").split("\n", 1)
+            return json.loads(body) if known == short_digest(body) else []
+        except (FileNotFoundError, ValueError):
+            return []
+
+    def write(self, prompt: Prompt, rows: list[Row]) -> None:
+        """Keep the rows of a prompt, whole or not at all."""
+        if self.folder is None:
+            return
+        body = json.dumps(rows, default=lambda number: number.item())
+        self.folder.mkdir(parents=True, exist_ok=True)
+        write_whole(self._file(prompt), f"{short_digest(body)}\n{body}".encode())
+
+    def _file(self, prompt: Prompt) -> Path:
+        return self.folder / f"{short_digest(json.dumps(asdict(prompt)))}.json"

@@ -27,7 +27,10 @@ def with_sampling(table: pd.DataFrame) -> pd.DataFrame:
 def summarise(table: pd.DataFrame, by: Sequence[str] = SETTING) -> pd.DataFrame:
     """Per setting: tokens per round and acceptance rate (NaN where nothing was tried) with 95 %
     intervals over prompts, repetition, and the number of prompts.
+
+    Raises ValueError if the table is empty or lacks a column that is needed.
     """
+    _check_columns(table, (*by, "tokens", "rounds", "accepted", "tried", "repetition"))
     return pd.DataFrame(
         dict(zip(by, key, strict=True))
         | named_interval("tokens_per_round", bootstrap(group.tokens, group.rounds))
@@ -53,9 +56,12 @@ def ratios(
                 prompts, and the interval is over prompts drawn together for both sides
 
     A column that a setting lacks wholly counts as 0.  Raises ValueError for other missing numbers
-    or infinite ones, and unless each sampler has its baseline, on the same prompts.
+    or infinite ones, if the table is empty or lacks a column that is needed, and unless each
+    sampler has its baseline, on the same prompts.
     """
     columns, rows = [numerator, denominator], []
+    beside = () if baseline is None else ("draft", "sampling", "prompt")
+    _check_columns(table, (*columns, *by, *beside))
     for key, group in table.groupby([*by], sort=False, dropna=False):
         sides = [group]
         for name in columns:
@@ -83,10 +89,23 @@ def without_few(rows: pd.DataFrame) -> pd.DataFrame:
 
 def per_prompt(table: pd.DataFrame, column: str, *, baseline: str) -> pd.DataFrame:
     """How many times less of a column each setting took per token than `baseline`, by prompt:
-    sampling, prompt, method, relative.
+    sampling, prompt, method, relative.  Raises ValueError if the table is empty or lacks a column
+    that is needed.
     """
     keys = ["sampling", "prompt"]
+    _check_columns(table, (column, "tokens", "draft", *keys))
     cost = table.assign(cost=table[column] / table.tokens)
     plain = cost[cost.draft == baseline].set_index(keys).cost.rename("plain")
     found = cost[cost.draft != baseline].join(plain, on=keys)
     return found[keys].assign(method=found.draft, relative=found.plain / found.cost)
+
+
+def _check_columns(table: pd.DataFrame, needed: Sequence[str]) -> None:
+    """Raises ValueError if the table is empty or lacks one of these columns."""
+    missing = [name for name in needed if name not in table.columns]
+    if missing:
+        raise ValueError(
+            f"the table lacks {', '.join(missing)}; `sampling` comes from `with_sampling`"
+        )
+    if table.empty:
+        raise ValueError("the table has no rows: there is nothing to count")
