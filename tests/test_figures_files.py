@@ -1,6 +1,7 @@
 """Figure files and stored images."""
 
 import base64
+import json
 import re
 import subprocess
 import sys
@@ -15,10 +16,12 @@ import psutil
 import pytest
 from kaleido.scopes.plotly import PlotlyScope
 from PIL import Image
+from PIL.PngImagePlugin import PngInfo
 
 from specdec_lib.core.files import figures_folder, write_whole
 from specdec_lib.show import saving
 
+STORED = Path(__file__).resolve().parents[1] / "figures"
 TABLE = pd.DataFrame({"token": ['"', "\n"], "distribution": "draft", "probability": [1 / 3, 2 / 3]})
 
 
@@ -37,6 +40,90 @@ def test_save_writes_the_same_bytes_each_time_and_asks_no_network(figures):
     text = page.read_text()
     assert re.findall(r'<script[^>]* src="([^"]*)"', text) == ["plotly.min.js"]
     assert text.count('href="index.html#00_bars"') == 1 and "plotly.min.js beside it" in text
+
+
+def as_drawn_elsewhere(monkeypatch: pytest.MonkeyPatch, colour: str = "white") -> None:
+    """Stand in for an exporter with other fonts: the same figure in other pixels."""
+    written = BytesIO()
+    Image.new("RGB", (1400, 1000), colour).save(written, "PNG")
+    monkeypatch.setattr(go.Figure, "to_image", lambda *_, **__: written.getvalue())
+
+
+def test_an_image_of_the_same_figure_stays_whatever_another_exporter_would_draw(
+    figures, monkeypatch
+):
+    saving.save(go.Figure(go.Bar(y=[1, 2])), "00_bars", TABLE)
+    image = figures / "00_bars.png"
+    before = image.read_bytes()
+    as_drawn_elsewhere(monkeypatch)
+    assert saving._image(go.Figure(go.Bar(y=[1, 2]))) != before  # the control: it draws another
+    old = image.stat().st_mtime_ns
+    saving.save(go.Figure(go.Bar(y=[1, 2])), "00_bars", TABLE)
+    assert image.read_bytes() == before and image.stat().st_mtime_ns > old
+
+
+@pytest.mark.parametrize(
+    "other", [go.Figure(go.Bar(y=[1, 3])), go.Figure(go.Bar(y=[1, 2]), {"title": {"text": "x"}})]
+)
+def test_an_image_of_other_data_or_another_drawing_is_written_anew(other, figures, monkeypatch):
+    saving.save(go.Figure(go.Bar(y=[1, 2])), "00_bars", TABLE)
+    before = (figures / "00_bars.png").read_bytes()
+    as_drawn_elsewhere(monkeypatch)
+    saving.save(other, "00_bars", TABLE)
+    assert (figures / "00_bars.png").read_bytes() != before
+    assert saving.shows(figures / "00_bars.png", saving.drawing_of(other))
+
+
+def test_an_image_on_other_paper_is_written_anew(figures, monkeypatch):
+    figure = go.Figure(go.Bar(y=[1, 2]))
+    saving.save(figure, "00_bars", TABLE)
+    before = (figures / "00_bars.png").read_bytes()
+    other = go.layout.Template(saving.PAPER).update(layout={"plot_bgcolor": "#FEFEFE"})
+    monkeypatch.setattr(saving, "PAPER", other)
+    saving.save(figure, "00_bars", TABLE)
+    assert (figures / "00_bars.png").read_bytes() != before
+
+
+@pytest.mark.parametrize("damage", ["cut", "painted", "empty", "gone"])
+def test_a_damaged_or_painted_image_is_written_anew(damage, figures):
+    figure = go.Figure(go.Bar(y=[1, 2]))
+    saving.save(figure, "00_bars", TABLE)
+    image = figures / "00_bars.png"
+    whole = image.read_bytes()
+    if damage == "cut":
+        image.write_bytes(whole[:-4000])
+    elif damage == "painted":  # by a program that keeps the texts
+        picture = Image.open(image)
+        texts = PngInfo()
+        texts.add_text(saving.STAMP, picture.info[saving.STAMP])
+        picture.putpixel((0, 0), (1, 2, 3))
+        picture.save(image, "PNG", pnginfo=texts)
+    elif damage == "empty":
+        image.write_bytes(b"")
+    else:
+        image.unlink()
+    saving.save(figure, "00_bars", TABLE)
+    assert image.read_bytes() == whole
+
+
+@pytest.mark.parametrize(
+    "image", sorted(STORED.glob("[0-9][0-9]_*.png")), ids=lambda path: path.stem
+)
+def test_the_images_in_git_are_of_the_pages_beside_them(image):
+    """So that a run anywhere, with the same tables, leaves them as they are."""
+    figure = figure_of(image.with_suffix(".html"))
+    assert saving.shows(image, saving.drawing_of(figure))
+    figure.add_vline(x=1)
+    assert not saving.shows(image, saving.drawing_of(figure)), "the control"
+
+
+def figure_of(page: Path) -> go.Figure:
+    """The figure in a page that `save` wrote."""
+    text = page.read_text(encoding="utf-8")
+    begin = re.search(r'Plotly\.newPlot\(\s*"[^"]*",\s*', text)
+    traces, end = json.JSONDecoder().raw_decode(text, begin.end())
+    layout, _ = json.JSONDecoder().raw_decode(text, re.compile(r"[\s,]*").match(text, end).end())
+    return go.Figure(traces, layout)
 
 
 @pytest.mark.parametrize("name", ["0_bars", "00_", "00_Bars", "../00_bars", "00_bars.html"])

@@ -3,6 +3,9 @@
 import base64
 import contextlib
 import functools
+import hashlib
+import json
+import os
 import re
 import threading
 import warnings
@@ -14,13 +17,16 @@ import plotly.graph_objects as go
 import plotly.io
 import psutil
 from PIL import Image
+from PIL.PngImagePlugin import PngInfo
 from plotly.offline import get_plotlyjs
 
 from specdec_lib.core.files import figures_folder, write_together, write_whole
 from specdec_lib.show.figures.theme import PAPER
 
 NAME = re.compile(r"\d{2}(_[a-z0-9]+)+")
-PATIENCE, TRIES = 30, 7  # seconds for one image; exporters that are tried
+PATIENCE = 30  # seconds for one image
+TRIES = 7  # exporters that are tried
+STAMP = "Figure"  # the text in a PNG that says what was drawn in it
 BACK = """<nav style="font:14px system-ui,sans-serif;margin:1em 0;color:#7A7A7A">
 <a href="index.html#{name}" style="color:inherit">all figures</a></nav>
 <script>
@@ -37,21 +43,60 @@ def save(figure: go.Figure, name: str, table: pd.DataFrame) -> Path:
     name     two digits (the notebook's) and words, joined by "_"; ValueError for another
     table    what the figure shows; real numbers are kept to six significant digits
 
-    Where no image exporter works, a warning says so.
+    An image of the very same figure stays as it is: another machine's exporter and fonts would draw
+    it in other pixels. To have it drawn anew, delete it. Where no image exporter works, a warning
+    says that the image of a new figure is not written.
     """
     if not NAME.fullmatch(name):
         raise ValueError(f'a figure is called like "00_mask", by small letters, got {name!r}')
     place = figures_folder()
     place.mkdir(parents=True, exist_ok=True)
     write_script(place)
+    page = place / f"{name}.html"
+    image = place / f"{name}.png"
     rows = table.to_csv(index=False, float_format="%.6g", lineterminator="\n")
-    found = {"html": _page(figure, name).encode(), "csv": rows.encode()}
-    if _exporter_works():
-        found["png"] = _image(figure)
+    files = {page: _page(figure, name).encode(), place / f"{name}.csv": rows.encode()}
+    drawing = drawing_of(figure)
+    if shows(image, drawing):
+        os.utime(image)  # so that a run of notebooks counts it among what it made
+    elif _exporter_works():
+        files[image] = stamped(_image(figure), drawing)
     else:
         warnings.warn(f"no image exporter works here: {name}.png is not written", stacklevel=2)
-    write_together({place / f"{name}.{kind}": content for kind, content in found.items()})
-    return place / f"{name}.html"
+    write_together(files)
+    return page
+
+
+def drawing_of(figure: go.Figure) -> str:
+    """All that an image of the figure depends on, the exporter and its fonts apart, as text."""
+    return json.dumps(json.loads(_on_paper(figure).to_json()), sort_keys=True)
+
+
+def stamped(content: bytes, drawing: str) -> bytes:
+    """A PNG with a text in it that `shows` reads; its pixels stay as they are."""
+    written = BytesIO()
+    with Image.open(BytesIO(content)) as image:
+        texts = PngInfo()
+        texts.add_text(STAMP, _digest(drawing, image))
+        image.save(written, "PNG", pnginfo=texts)
+    return written.getvalue()
+
+
+def shows(path: Path, drawing: str) -> bool:
+    """Whether a file is a PNG that was drawn of this, by whatever exporter, and is undamaged."""
+    try:
+        with Image.open(path) as image:
+            return image.info.get(STAMP) == _digest(drawing, image)
+    except (OSError, SyntaxError, ValueError):  # no file, no PNG, or a damaged one
+        return False
+
+
+def _digest(drawing: str, image: Image.Image) -> str:
+    """A digest of what is drawn and of the pixels that were made of it."""
+    digest = hashlib.sha256(drawing.encode())
+    digest.update(f"{image.mode} {image.size}".encode())
+    digest.update(image.tobytes())
+    return digest.hexdigest()
 
 
 def still(figure: go.Figure) -> dict[str, str]:
@@ -60,26 +105,37 @@ def still(figure: go.Figure) -> dict[str, str]:
     """
     if not _exporter_works():
         return {}
-    exported, written = Image.open(BytesIO(_image(figure, scale=1))).convert("RGB"), BytesIO()
-    nearest = {"method": Image.Quantize.FASTOCTREE, "dither": Image.Dither.NONE}
-    exported.quantize(256, **nearest).save(written, "PNG", optimize=True)
+    exported = Image.open(BytesIO(_image(figure, scale=1))).convert("RGB")
+    reduced = exported.quantize(256, method=Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
+    written = BytesIO()
+    reduced.save(written, "PNG", optimize=True)
     return {"image/png": base64.b64encode(written.getvalue()).decode()}
 
 
 def write_script(place: Path) -> None:
     """Write the plotly script that every page shares, unless it is there."""
-    script, shared = get_plotlyjs().encode(), place / "plotly.min.js"
+    script = get_plotlyjs().encode()
+    shared = place / "plotly.min.js"
     if not shared.exists() or shared.stat().st_size != len(script):
         write_whole(shared, script)
 
 
 def _page(figure: go.Figure, name: str) -> str:
     """The page with a title and a way back to the gallery, in the reader's light or dark."""
-    look = {"div_id": name.replace("_", "-"), "config": {"displaylogo": False}}
-    page, head = figure.to_html(include_plotlyjs="directory", **look), '<meta charset="utf-8" />'
+    page = figure.to_html(
+        include_plotlyjs="directory",
+        div_id=name.replace("_", "-"),
+        config={"displaylogo": False},
+    )
+    head = '<meta charset="utf-8" />'
     scheme = '<meta name="color-scheme" content="light dark" />'
     page = page.replace(head, f"{head}<title>{name}</title>{scheme}", 1)
     return page.replace("</body>", BACK.format(name=name) + "</body>", 1)
+
+
+def _on_paper(figure: go.Figure) -> go.Figure:
+    """A copy of the figure as it is drawn in an image, on white."""
+    return go.Figure(figure).update_layout(template=PAPER)
 
 
 def _image(figure: go.Figure, scale: int = 2) -> bytes:
@@ -89,7 +145,7 @@ def _image(figure: go.Figure, scale: int = 2) -> bytes:
     `PATIENCE` seconds it is killed and a new one tried, `TRIES` in all; then ValueError. It is told
     not to fetch the script of formulas, of which no figure has one: there may be no network.
     """
-    paper = go.Figure(figure).update_layout(template=PAPER)
+    paper = _on_paper(figure)
     for _ in range(TRIES):
         hung = threading.Event()
         watch = threading.Timer(PATIENCE, _kill_exporter, [hung])
@@ -110,11 +166,11 @@ def _image(figure: go.Figure, scale: int = 2) -> bytes:
 
 
 def _kill_exporter(hung: threading.Event) -> None:
-    """End the exporter and the processes it started, so that who waits for its answer goes on."""
+    """End the exporter and the processes it started, so that the caller no longer waits for it."""
     hung.set()
     with contextlib.suppress(AttributeError, psutil.NoSuchProcess):  # it may have ended
-        found = psutil.Process(plotly.io.kaleido.scope._proc.pid)
-        for each in [found, *found.children(recursive=True)]:
+        exporter = psutil.Process(plotly.io.kaleido.scope._proc.pid)
+        for each in [exporter, *exporter.children(recursive=True)]:
             with contextlib.suppress(psutil.NoSuchProcess):
                 each.kill()
 
