@@ -221,6 +221,13 @@ def pairs_p_value(chance_class, draft, wanted, *, length=20, samples=SAMPLES) ->
     return stats.power_divergence(found, expected, lambda_="log-likelihood").pvalue
 
 
+def assert_refused(call: Callable[[], object], said: str) -> None:
+    """The call raises a ValueError of one line in which the pattern is found."""
+    with pytest.raises(ValueError, match=said) as refused:
+        call()
+    assert "\n" not in str(refused.value)
+
+
 def refusals(*cases: tuple[Callable[[], object], str]) -> Callable:
     """A test that each call raises a ValueError of one line in which the pattern is found."""
 

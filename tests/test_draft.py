@@ -172,11 +172,13 @@ def test_a_draft_looks_at_no_more_candidates_than_there_are():
     assert narrow.propose(Context.of([0]), Chance(0)).guesses == 2
 
 
+@pytest.mark.parametrize("temperature,siblings", [(0, "ranked"), (1.0, "top"), (0, "top")])
 @pytest.mark.parametrize("budget", [1, 5, 16])
-def test_a_budget_holds_the_likeliest_paths_of_all(budget):
-    tree = NgramDraft(NGRAMS, budget=budget, depth=3).propose(THREE, GREEDY)
+def test_a_budget_holds_the_likeliest_paths_of_all(budget, temperature, siblings):
+    chance = Chance(0, Sampler(temperature))
+    tree = NgramDraft(NGRAMS, budget=budget, depth=3, siblings=siblings).propose(THREE, chance)
     assert not tree.has_rows
-    assert_best(tree, sharpened, GREEDY, budget=budget, depth=3)
+    assert_best(tree, sharpened, Chance(0), budget=budget, depth=3)
 
 
 def sharpened(path: tuple[int, ...], power: float = 1.0) -> torch.Tensor:

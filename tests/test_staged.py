@@ -102,7 +102,7 @@ def test_networks_with_caches_and_n_grams_grow_the_drafts_own_tree(siblings, unc
     ladder, context = tiny_ladder("float64"), Context.of(range(3, 20))
     models = [CachedModel(ladder.draft.model, "draft") for _ in range(2)]
     alone, staged = (TreeDraft(one, budget=16, depth=6, siblings=siblings) for one in models)
-    scout = NgramDraft(ladder.katz, budget=8)
+    scout = NgramDraft(ladder.katz, budget=8, siblings="ranked" if siblings == "ranked" else "top")
     for seed in range(4):
         drafts, chance = (alone, StagedTree(staged, scout)), Chance(seed, T1)
         trees = [one.propose(context, chance) for one in drafts]

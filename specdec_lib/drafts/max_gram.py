@@ -69,8 +69,11 @@ class MaxGram:
 
     def _filled(self, token: int, missing: int) -> list[int]:
         tokens: list[int] = []
-        if self.bigrams is None:
+        if self.bigrams is None or not missing:
             return tokens
+        if token >= len(self.bigrams):
+            entries = f"{len(self.bigrams)} entries, one per token of the vocabulary"
+            raise ValueError(f"the bigram table has {entries}, and none for token {token}")
         likeliest = self.bigrams.item
         while len(tokens) < missing and (token := likeliest(token)) >= 0:
             tokens.append(token)

@@ -1,7 +1,7 @@
 """Trees of guesses from an n-gram table, without a network."""
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Literal
 
 import numpy as np
 
@@ -23,8 +23,9 @@ class NgramDraft:
     widths        children per node at each depth, the root's first; give this or `budget`
     budget        guesses in all, filled best-first by score
     depth         the deepest guess allowed; only with a budget
-    match         turns ranks and gaps into scores where a token is sampled; at temperature 0 a
-                  node's score is the product of probabilities along its path
+    match         turns ranks and gaps into scores where a token is sampled; at temperature 0, and
+                  for "top" siblings, a node's score is the product of probabilities along its path
+    siblings      "ranked": the likeliest under the shared noise; "top": the likeliest without noise
     counted_at    sampling temperature of the text that the table was counted on; probabilities are
                   raised to this power and renormalised over the likeliest tokens
     """
@@ -35,6 +36,7 @@ class NgramDraft:
     depth: Count = 8
     source: str = "n-gram"
     match: MatchTable = MatchTable()
+    siblings: Literal["ranked", "top"] = "ranked"
     counted_at: Annotated[float, Within(2.0**-20, 2.0**20)] = 1.0
 
     def __post_init__(self) -> None:
@@ -66,5 +68,5 @@ class NgramDraft:
 
     def _warp(self, chance: Chance) -> Warp:
         sampler, top_k = chance.sampler, chance.sampler.top_k or self.table.vocabulary
-        heats = float(self.counted_at), float(sampler.temperature)
-        return Warp(*heats, top_k, float(sampler.top_p))
+        heat = float(sampler.temperature) if self.siblings == "ranked" else 0.0
+        return Warp(float(self.counted_at), heat, top_k, float(sampler.top_p))

@@ -27,6 +27,9 @@ def bootstrap(*columns: Iterable[Real], seed: int = 0, least: int = LEAST_PROMPT
     out. Source: Efron and Tibshirani 1993, chapter 13, the percentile interval.
     """
     arrays = [np.array(list(values), dtype=float) for values in columns]
+    if len({len(array) for array in arrays}) > 1:
+        got = " and ".join(str(len(array)) for array in arrays)
+        raise ValueError(f"a ratio needs as many numerators as denominators, got {got}")
     by_prompt = np.stack(arrays, axis=1)
     above, below, *others = (array.sum() for array in arrays)
     if not min([below, *others]) > 0:

@@ -55,8 +55,12 @@ class Margin(NamedTuple):
 
 
 def smoothed(tallies: Sequence[Tally], rounds: float = PRIOR) -> list[Tally]:
-    """Means per round of each situation, drawn towards the mean of all by so many rounds of it."""
+    """Means per round of each situation, drawn towards the mean of all by so many rounds of it;
+    ValueError if no situation has a round.
+    """
     total = Tally(*map(sum, zip(*tallies, strict=True)))
+    if not total.rounds > 0:
+        raise ValueError(f"tallies need a round in some situation, got {list(tallies)}")
     mean = [value / total.rounds for value in total]
     return [
         Tally(1.0, *((one[at] + rounds * mean[at]) / (one.rounds + rounds) for at in (1, 2)))

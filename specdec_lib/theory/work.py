@@ -30,13 +30,20 @@ class PassTable:
             raise ValueError(f"rows and contexts rise, with seconds for every pair, got {got}")
 
     def at(self, rows: Real, context: Real = 0) -> float:
-        """Seconds of a pass, linear between measured places and along the last line beyond them."""
+        """Seconds of a pass, linear between measured places and along the last line beyond them;
+        ValueError for less than 1 row or a context below 0.
+        """
+        if not (rows >= 1 and context >= 0):
+            got = f"rows={rows}, context={context}"
+            raise ValueError(f"a pass has at least 1 row, a context 0 tokens or more, got {got}")
         by_context = [_interpolate(self.rows, line, float(rows)) for line in self.seconds]
         found = _interpolate(self.contexts, by_context, float(context))
         return max(found, min(map(min, self.seconds)) / 2)  # a noisy slope must not give 0
 
     def faster(self, times: Real) -> "PassTable":
-        """The same table with every value divided by `times`."""
+        """The same table with every value divided by `times`, above 0, else ValueError."""
+        if not times > 0:
+            raise ValueError(f"a model is more than 0 times as fast, got {times}")
         scaled = tuple(tuple(value / float(times) for value in line) for line in self.seconds)
         return PassTable(self.rows, self.contexts, scaled)
 

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from specdec_lib.core.chance import Chance, unwarped
 from specdec_lib.core.context import Context
+from specdec_lib.core.decode.parts import models_in
 from specdec_lib.core.kinds import Within, checked
 from specdec_lib.core.protocols import Draft, LanguageModel
 from specdec_lib.core.tree import ROOT, Count, MatchTable, TokenTree, leading
@@ -23,6 +24,16 @@ from specdec_lib.drafts.trees.slots import Child, add_children
 
 Walk = list[tuple[int, list[Child]]]
 Lenient = Annotated[float, Within(1, 1e9)]
+
+
+def check_names(*parts: Draft | LanguageModel) -> None:
+    """Raises ValueError if a model is called as Max-Gram's guesses are: it would seem exempt from
+    lenience.
+    """
+    for name in models_in(*parts):
+        if name in ORIGINS:
+            taken = f"{', '.join(ORIGINS)} are the names of Max-Gram's guesses"
+            raise ValueError(f"{taken}; call the model {name!r} otherwise")
 
 
 @checked
@@ -41,8 +52,9 @@ class Reviewed:
     match              turns ranks and gaps into scores; at temperature 0 probabilities do, but for
                        leaves under "iid"
 
-    Raises ValueError for a lenience above 1 under "iid" where the draft branches. Source: Chen et
-    al. 2024, section 3.1 and appendix B (the exemption, and combs of 8 children).
+    Raises ValueError for a lenience above 1 under "iid" where the draft branches, and for a model
+    called as Max-Gram's guesses are. Source: Chen et al. 2024, section 3.1 and appendix B (the
+    exemption, and combs of 8 children).
     """
 
     reviewer: LanguageModel
@@ -52,6 +64,9 @@ class Reviewed:
     siblings: Literal["ranked", "iid"] = "ranked"
     width: Count = 1
     match: MatchTable = MatchTable()
+
+    def __post_init__(self) -> None:
+        check_names(self.reviewer, self.draft)
 
     def propose(self, context: Context, chance: Chance) -> TokenTree:
         """A chain or comb of at least one token, unless the reviewer's context is full."""
@@ -140,7 +155,8 @@ class Relay:
     parts      strongest first; one that guesses nothing more hands over to the next
     lengths    tokens per part; a part may overshoot, and later ones then add less or are skipped
 
-    Raises ValueError unless there is a length of 0 or more per part, not all 0.
+    Raises ValueError unless there is a length of 0 or more per part, not all 0, and for a model
+    called as Max-Gram's guesses are.
     """
 
     parts: tuple[Draft, ...]
@@ -151,6 +167,7 @@ class Relay:
         if not (fits and any(self.lengths)):
             wanted = f"{len(self.parts)} drafts take as many lengths of 0 or more, one above"
             raise ValueError(f"a relay of {wanted}, got {self.lengths}")
+        check_names(*self.parts)
 
     def propose(self, context: Context, chance: Chance) -> TokenTree:
         """The path that the parts extend in turn, and their other branches; rows are kept."""

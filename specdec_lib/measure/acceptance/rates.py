@@ -137,6 +137,7 @@ def rank_rates(table: pd.DataFrame, *, by_depth: bool = True, least: int = 30) -
     least    the first depth with fewer reached nodes, and all below it, count with the last that
              had enough; the first rank that was there less often ends its list
     """
+    _check(table, ())
     level = table["depth"] if by_depth else table["depth"].clip(upper=1)
     reached = level[table["rank"] == 0].value_counts()
     reached = reached.reindex(range(1, level.max() + 1), fill_value=0)
@@ -163,12 +164,20 @@ def tokens(table: pd.DataFrame, by: Sequence[str] = ()) -> pd.DataFrame:
     )
 
 
+def _check(table: pd.DataFrame, by: Sequence[str]) -> None:
+    """Raises ValueError for a table without rows, or `by` that is not different columns of it."""
+    known = [name for name in table.columns if name != "accepted"]
+    if len(set(by)) < len(by) or not set(by) <= set(known):
+        raise ValueError(f"by holds different columns of {', '.join(known)}; got {', '.join(by)}")
+    if table.empty:
+        raise ValueError("a rate needs at least 1 row, got an empty table")
+
+
 def _by_prompt(
     table: pd.DataFrame, by: Sequence[str], counts: list[str]
 ) -> Iterator[tuple[dict, pd.DataFrame]]:
     """Per group of `by` its columns, and the sums of `counts` per prompt."""
-    if table.empty:
-        raise ValueError("a rate needs at least 1 row, got an empty table")
+    _check(table, by)
     keys = list(dict.fromkeys([*by, "prompt"]))
     sums = table.groupby(keys, sort=False, dropna=False, observed=True)[counts].sum().reset_index()
     if not by:

@@ -4,6 +4,7 @@ theory reads them; and what bounds a pass: what the machine moves and computes a
 Every model takes its turn in every repeat. A pass reads on from where the model's last one ended.
 """
 
+import math
 import re
 import time
 import timeit
@@ -17,7 +18,7 @@ import torch
 from tqdm.auto import tqdm
 
 from specdec_lib.core.context import Context
-from specdec_lib.core.protocols import LanguageModel
+from specdec_lib.core.protocols import LanguageModel, Usage
 from specdec_lib.core.tree import TokenTree
 from specdec_lib.measure.sweep.traffic import model_shape
 from specdec_lib.models.cached.model import CachedModel
@@ -50,7 +51,7 @@ def time_passes(
     progress: bool = True,
 ) -> pd.DataFrame:
     """Every timed pass as a row: model, runtime, rows, context_tokens, repeat, seconds of `score`,
-    network_seconds, which the model itself counts as its pass.
+    network_seconds, which the model itself counts as its pass (NaN if it counts nothing).
 
     models      may share a name if their `runtime` differs; an encoder-decoder is not timed here
     rows        of a pass: the context's last token and a chain of guesses, one row fewer
@@ -59,6 +60,9 @@ def time_passes(
     In each repeat every model reads each context anew and makes one pass, both untimed, and then
     one over each number of rows; which goes first changes. A first repeat is not counted.
     """
+    names = [(model.name, model.runtime) for model in models]
+    if not names or len(set(names)) < len(names):
+        raise ValueError(f"timing needs models of different names or runtimes, got {names}")
     if not rows or not contexts or min(*rows, *contexts, repeats) < 1:
         got = f"rows {[*rows]}, contexts {[*contexts]}, repeats={repeats}"
         raise ValueError(f"timing needs rows, contexts and repeats from 1, got {got}")
@@ -85,13 +89,20 @@ def one_repeat(
             tree = TokenTree.of_paths(context, [text[length + 1 : length + count]])
             before, started = model.usage, time.perf_counter()
             float(model.score(context, tree)[-1, 0])  # waits for a device that runs ahead
-            seconds, spent = time.perf_counter() - started, model.usage - before
-            if (spent.passes, spent.rows) != (1, count):
-                ran = f"{model.name} ran {spent.passes} over {spent.rows} in all"
-                raise ValueError(f"one pass over {count} rows was to be timed, {ran}")
+            seconds = time.perf_counter() - started
+            network = math.nan if before is None else _seconds_of_one(model, before, count)
             if length > tokens + 1:
-                timed = {"rows": count, "seconds": seconds, "network_seconds": spent.seconds}
+                timed = {"rows": count, "seconds": seconds, "network_seconds": network}
                 yield labels | {"repeat": repeat} | timed
+
+
+def _seconds_of_one(model: LanguageModel, before: Usage, rows: int) -> float:
+    """What the model counts as the seconds of the pass that it just ran over so many rows."""
+    spent = model.usage - before
+    if (spent.passes, spent.rows) != (1, rows):
+        ran = f"{model.name} ran {spent.passes} over {spent.rows} in all"
+        raise ValueError(f"one pass over {rows} rows was to be timed, {ran}")
+    return spent.seconds
 
 
 def _rotated(turns: list, by: int) -> list:
@@ -150,6 +161,11 @@ def pass_tables(
         raise ValueError(f"no pass was timed with runtime {runtime!r}; there are {known}")
     found = {}
     for model, group in rows.groupby("model", sort=False):
+        size = group.context_tokens.nunique() * group["rows"].nunique()
+        twice = group.duplicated(PLACE).any()
+        if twice or len(group) < size or not np.isfinite(group[column].astype(float)).all():
+            got = f"{len(group)} for {size} places"
+            raise ValueError(f"{model} needs one value of {column} per place, got {got}")
         grid = group.pivot(index="context_tokens", columns="rows", values=column)
         places = (tuple(map(int, grid.columns)), tuple(map(int, grid.index)))
         seconds = grid.to_numpy(float).tolist()
@@ -197,6 +213,10 @@ def with_roofline(
             width = model.model.config.get_text_config().hidden_size
             size = model.weights.head[0].nbytes / (model.weights.columns * width)
         shapes[model.name, model.runtime] = model_shape(model, bytes_per_number=size)
+    for model, runtime in table[MODEL].drop_duplicates().itertuples(index=False):
+        if (model, runtime) not in shapes:
+            known = ", ".join(f"{name} ({how})" for name, how in shapes) or "none"
+            raise ValueError(f"{model} ({runtime}) was timed and is not among the models: {known}")
     places = zip(table.model, table.runtime, table.rows, table.context_tokens, strict=True)
     seconds = [
         roofline_seconds(shapes[model, runtime], machine, rows=rows, context=context)

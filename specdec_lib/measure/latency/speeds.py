@@ -124,9 +124,11 @@ def time_settings(ladder: Ladder, sampler: Sampler, ranges: Ranges, progress: bo
 def beside_predictions(prediction: pd.DataFrame, timings: pd.DataFrame) -> pd.DataFrame:
     """A row per draft: the columns of `predict_speeds`, its tokens per round as
     foreseen_tokens_per_round, and of `measured_speed_ups`; predicted_speed_up; error, predicted ÷
-    measured − 1.
+    measured − 1.  Raises ValueError if a predicted draft, or plain decoding, was not measured.
     """
     measured = measured_speed_ups(timings).drop(columns="kind")
+    if missing := sorted({AUTOREGRESSIVE, *prediction.draft} - set(measured.draft)):
+        raise ValueError(f"no measurement of {', '.join(missing)}")
     plain = prediction.predicted[prediction.draft == AUTOREGRESSIVE].iloc[0]
     found = prediction.rename(columns={"tokens_per_round": "foreseen_tokens_per_round"})
     both = found.merge(measured, on="draft", validate="1:1")

@@ -53,9 +53,14 @@ def drafts(
     """The grid of one method by setting; "autoregressive" is a grid of one.
 
     built_on    names of trees that staged drafts and tails are built on; without any, all are
+
+    Raises ValueError for another method.
     """
     if method == AUTOREGRESSIVE:
         return {TOKEN_BY_TOKEN: NoDraft()}
+    if method not in MAKERS:
+        known = ", ".join((AUTOREGRESSIVE, *MAKERS))
+        raise ValueError(f"our methods are {known}, got {method!r}")
     if method not in ON_TREES:
         return MAKERS[method](ladder, sampler)
     every = trees(ladder, sampler)

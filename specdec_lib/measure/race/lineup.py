@@ -142,8 +142,12 @@ def tune_contenders(
     """The contenders left after the last stage, the fastest first, with their milliseconds per
     token: all race on a few texts, and the better ones on more; those of earlier stages count too.
 
-    Texts that loop are passed over as long as there are others.
+    Texts that loop are passed over as long as there are others.  Raises ValueError if there is no
+    contender, or there are fewer texts than stages.
     """
+    if not contenders or len(texts) < len(stages):
+        got = f"{len(contenders)} and {len(texts)}"
+        raise ValueError(f"tuning needs contenders and at least {len(stages)} texts, got {got}")
     ordered, used = sorted(texts, key=lambda text: text.loops), 0
     left = list(contenders)
     seconds, tokens = dict.fromkeys(left, 0.0), dict.fromkeys(left, 0)

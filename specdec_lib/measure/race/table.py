@@ -80,6 +80,9 @@ def ratio_table(timings: Sequence[Timing], chosen: Mapping[tuple[float, int], st
             for (method, runtime), (other, its) in product(by, bases):
                 own, base = by[method, runtime], by[other, its]
                 shared = own.index.intersection(base.index)
+                if shared.empty:
+                    both = f"{method}, {runtime} and {other}, {its}"
+                    raise ValueError(f"{both} share no prompt: a ratio is of prompts that both ran")
                 names = {"method": method, "runtime": runtime, "baseline": other}
                 names |= {"domain": domain, "chosen": method == chosen.get(sampler)}
                 found.append(names | _row(own.loc[shared], base.loc[shared]))
@@ -110,8 +113,13 @@ def stored_race(machine: str, *, edition: str = "exact", folder: Path = MEASURED
 
 
 def stored_ledger(machine: str, *, folder: Path = MEASURED) -> pd.DataFrame:
-    """Where the seconds of the tuned methods of a machine's race go, in the exact edition."""
-    return pd.read_csv(folder / f"race_{machine}_ledger.csv").query("edition == 'exact'")
+    """Where the seconds of the tuned methods of a machine's race go, in the exact edition; raises
+    ValueError if that is not stored.
+    """
+    path = folder / f"race_{machine}_ledger.csv"
+    if not path.is_file():
+        raise ValueError(f"{path} is missing; `specdec bench` makes it")
+    return pd.read_csv(path).query("edition == 'exact'")
 
 
 def paired_speed(
@@ -137,7 +145,12 @@ def counterfactuals(ledger: pd.DataFrame, raced: pd.DataFrame) -> pd.DataFrame:
     drafting (draft passes and lookups) and the host's own code take; the measured speed-up over
     plain decoding; and by arithmetic on these shares what it would be if the host were free (for
     plain decoding too), if drafting were free, and if both were.
+
+    Raises ValueError if the ledger lacks plain decoding.
     """
+    if AUTOREGRESSIVE not in set(ledger.method):
+        got = ", ".join(ledger.method.unique()) or "no row"
+        raise ValueError(f"the ledger lacks plain decoding, has {got}; `specdec bench` makes one")
     parts = {"verify": "verify", "draft passes": "drafting", "n-gram": "drafting"}
     kinds = ledger.part.map(parts).fillna("host")
     keys = ["temperature", "top_k", "method"]

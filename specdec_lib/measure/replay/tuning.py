@@ -29,7 +29,8 @@ def costs_of(
 ) -> tuple[list[float], list[float]]:
     """Per text, its tokens at the target's price, and the price of all passes.
 
-    Raises ValueError if there is no text, or a model that runs has no price of 0 or more.
+    Raises ValueError if there is no text, or a model that runs has no price of 0 or more, or the
+    target none above 0.
     """
     if not recordings:
         raise ValueError("an SWI needs at least one recording, got none")
@@ -37,6 +38,8 @@ def costs_of(
     if missing := [name for name in rounds[0].passes if not prices.get(name, -1) >= 0]:
         needed = "a model that runs needs a price of 0 or more"
         raise ValueError(f"{needed}: {missing[0]} has none in {dict(prices)}")
+    if not prices[TARGET] > 0:
+        raise ValueError(f"the target's price is above 0, got {prices[TARGET]}")
     return (
         [sum(one.emitted) * prices[TARGET] for one in rounds],
         [sum(prices[name] * count for name, count in one.passes.items()) for one in rounds],
@@ -171,6 +174,11 @@ class Replays:
 
     texts: Mapping[str, Sequence[Recording]]
     rivals: Mapping[str, CascadeSetting]
+
+    def __post_init__(self) -> None:
+        if not self.texts or not all(self.texts.values()):
+            names = ", ".join(self.texts) or "any"
+            raise ValueError(f"replays need recorded texts under each name, got none for {names}")
 
     def beside(self, setting: CascadeSetting, prices: Prices, texts: str) -> pd.DataFrame:
         """A row for the setting, the best of its drafters alone, and each rival, on the texts of

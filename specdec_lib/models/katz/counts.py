@@ -114,7 +114,10 @@ def read_levels(path: Path) -> tuple[tuple[Level, ...], np.ndarray]:
     levels: list[Level] = []
     try:
         with np.load(path, allow_pickle=False) as arrays:
-            for depth in range(order := int(arrays["order"])):
+            order = int(arrays["order"])
+            if order < 1:
+                raise ValueError(f"it has {order} levels")
+            for depth in range(order):
                 counts = _whole(arrays[f"counts_{depth}"])
                 tokens, parents, ends = np.arange(len(counts)), 0 * counts, 0 * counts
                 if depth:
@@ -122,6 +125,8 @@ def read_levels(path: Path) -> tuple[tuple[Level, ...], np.ndarray]:
                     parents = np.arange(len(levels[-1])).repeat(_whole(arrays[f"fans_{depth - 1}"]))
                 if depth + 1 < order:
                     ends = _whole(arrays[f"ends_{depth}"])
+                if len({len(tokens), len(counts), len(ends), len(parents)}) > 1:
+                    raise ValueError(f"its arrays do not fit each other at level {depth}")
                 levels.append(Level(tokens.astype(np.int32), counts, ends, parents))
             return tuple(levels), arrays["taken"]
     except Exception as damage:  # of numpy, the zip file or its compression
