@@ -79,7 +79,9 @@ def test_two_runtimes_of_one_model_are_kept_apart(clock):
     assert slow.at(1, 4) - fast.at(1, 4) == pytest.approx(0.8 * 8)
     with pytest.raises(ValueError, match="a needs one value of network_seconds per place, got 12"):
         pass_tables(table)
-    with pytest.raises(ValueError, match="a needs one value of network_seconds per place, got 5 for 6"):
+    with pytest.raises(
+        ValueError, match="a needs one value of network_seconds per place, got 5 for 6"
+    ):
         pass_tables(table[1:], "slow")
     with pytest.raises(ValueError, match=r"runtime 'other'; there are \['fast', 'slow'\]"):
         pass_tables(table, "other")

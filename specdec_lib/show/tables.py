@@ -8,7 +8,7 @@ from torch import Tensor
 
 from specdec_lib.core.chance import Chance
 from specdec_lib.core.decode import Generation
-from specdec_lib.core.tree import MatchTable, Shape, TokenTree
+from specdec_lib.core.tree import ROOT, MatchTable, Shape, TokenTree
 from specdec_lib.core.verify import Choice, look_up
 from specdec_lib.theory import Rates
 from specdec_lib.theory.trees import path_probabilities
@@ -20,14 +20,23 @@ def nodes(tree: TokenTree, *, labels: Sequence[str], path: Sequence[int] = ()) -
     """A row per node: its place, token, source and score, and whether it was accepted.
 
     labels    the text of each node's token, root first; ValueError unless there is one per node
+    path      accepted nodes, from below the root on; ValueError unless they follow the edges
     """
     if len(labels) != len(tree):
         raise ValueError(f"{len(tree)} nodes, root first, need as many labels, got {len(labels)}")
+    check_path(tree, path)
     places = {"parent": tree.parents, "depth": tree.depths}
     places["position"] = [tree.position(node) for node in range(len(tree))]
     guesses = {"token": labels, "source": tree.sources, "score": tree.scores}
     accepted = [node in path for node in range(len(tree))]
     return pd.DataFrame({"node": range(len(tree)), **places, **guesses, "accepted": accepted})
+
+
+def check_path(tree: TokenTree, path: Sequence[int]) -> None:
+    """Raises ValueError unless these nodes follow the tree's edges from below the root on."""
+    for parent, node in zip((ROOT, *path), path, strict=False):
+        if not 0 < node < len(tree) or tree.parents[node] != parent:
+            raise ValueError(f"a path follows the tree's edges from the root on, got {tuple(path)}")
 
 
 def walk(
@@ -74,6 +83,8 @@ def shape_nodes(shapes: Mapping[str, Shape], rates: Rates) -> pd.DataFrame:
     """A row per node of each shape, for `figures.shapes`: the probability of the path down to it,
     given the rates by depth and rank. They add up to the shape's `theory.expected_tokens`.
     """
+    if not shapes:
+        raise ValueError("nodes are of at least one shape, got none")
     rows = []
     for name, shape in shapes.items():
         chances = path_probabilities(shape, rates)

@@ -43,8 +43,12 @@ def distributions(table: pd.DataFrame) -> go.Figure:
 
 
 def chain_lengths(table: pd.DataFrame, *, length: int, title: str) -> go.Figure:
-    """Predicted `speed_up` by a chain's `length`; the chosen `length` is in full colour."""
+    """Predicted `speed_up` by a chain's `length`; the chosen `length` is in full colour; ValueError
+    if the table lacks it.
+    """
     check(table, "length", "speed_up tokens_per_round")
+    if length not in set(table["length"]):
+        raise ValueError(f"the chosen length is one of {sorted(table['length'])}, got {length}")
     note = "{tokens_per_round:.2f} tokens per round"
     rows = marks(table, "length", "speed_up", text="speed_up", note=note)
     rows["look"] = np.where(rows["y"] > 1, "faster", "slower")

@@ -35,10 +35,13 @@ def surface(
 ) -> go.Figure:
     """`swi`, counted on `prompts` prompts, over two entries of the K matrix, `k1` and `k2`.
 
-    best            the k1 and k2 of the cell that has a frame
+    best            the k1 and k2 of the cell that has a frame; ValueError if it has no value
     across, down    what k1 and k2 count, for the axes
     """
     check(table, "k1 k2", "swi")
+    framed = (table["k1"] == best[0]) & (table["k2"] == best[1]) & table["swi"].notna()
+    if not framed.any():
+        raise ValueError(f"the frame marks a cell with a value, got k1 and k2 {tuple(best)}")
     grid = table.pivot(index="k2", columns="k1", values="swi").astype(float)
     wide, high = 70 + 42 * max(8, grid.shape[1]), 106 + 30 * max(5, grid.shape[0])
     chart = Chart(wide=min(780, wide), high=high, x=across, y=down)
@@ -131,10 +134,11 @@ def roofline(
     table: pd.DataFrame, *, bytes_per_second: float, flops_per_second: float, name: str
 ) -> go.Figure:
     """Bandwidth line and compute roof of the machine `name`, and each `point`'s share of the lower
-    one: `flops_per_second` at an `intensity` in FLOP/byte, of the `kind` "paper" or "ours".
-    Source: Williams, Waterman and Patterson 2009.
+    one: `flops_per_second` at an `intensity` in FLOP/byte, both above 0, of the `kind` "paper" or
+    "ours"; ValueError for others. Source: Williams, Waterman and Patterson 2009.
     """
     check(table, "", "point intensity flops_per_second kind")
+    _check_points(table)
     bandwidth, roof = float(bytes_per_second), float(flops_per_second)
     ridge = roof / bandwidth
     numbers = table[["flops_per_second", "intensity"]]
@@ -161,6 +165,15 @@ def roofline(
         words = list(map(theme.with_prefix, ticks))
         chart.count_in_factors(axis, ticks, ends).axis(axis, ticktext=words)
     return chart.titled(f"{name}: how far below the machine's roof, measured and predicted")
+
+
+def _check_points(table: pd.DataFrame) -> None:
+    lowest = table[["intensity", "flops_per_second"]].min().min()
+    if not lowest > 0:
+        raise ValueError(f"FLOP per second and intensities are above 0, got {lowest:g}")
+    others = table["kind"][~table["kind"].isin(("paper", "ours"))]
+    if len(others):
+        raise ValueError(f"a point is of the kind paper or ours, got {others.iloc[0]!r}")
 
 
 def _draw_roof(

@@ -53,6 +53,8 @@ def acceptance(
     what = x_title.split(",")[0]
     note = f"{what}: {{{x}:,g}}; {RATES['note']}"
     rows = marks(table, x, "rate", series="series", ends=RATES["ends"], note=note)
+    if log_x and not rows["x"].min() > 0:
+        raise ValueError(f"a logarithmic axis shows {x} above 0, got {rows['x'].min()}")
     chart, styles = Chart(high=384, x=x_title, y=RATE), looks(rows["series"])
     values, sides = sorted(set(rows["x"])), np.linspace(-apart, apart, len(styles))
     aside = rows["series"].map(dict(zip(styles, sides, strict=True)))
@@ -104,6 +106,9 @@ def predicted_tokens(table: pd.DataFrame) -> go.Figure:
 def predicted_speeds(table: pd.DataFrame) -> go.Figure:
     """As `predicted_tokens`, for tokens per second and 10 %; the headline tells the errors."""
     rows = _predictions(table)
+    lowest = rows[["x", "y", "low", "high"]].min().min()
+    if not lowest > 0:
+        raise ValueError(f"speeds are above 0, got down to {lowest:g}")
     x, y = "predicted, in tokens per second", "measured, in tokens per second"
     chart = Chart(rows["panel"], wide=395, high=444, x=x, y=y, gap=0.04)
     least, most = span_of(rows[["x", "y", "low", "high"]])
@@ -141,6 +146,9 @@ def speed_sweep(table: pd.DataFrame) -> go.Figure:
     ends = "speed_up_low speed_up speed_up_high"
     check(table, "sweep value draft", f"domain temperature {ends}")
     said = {"temperature": "by temperature ({domain})", "domain": "by domain (T = {temperature:g})"}
+    others = table["sweep"][~table["sweep"].isin(list(said))]
+    if len(others):
+        raise ValueError(f"a sweep is by {' or '.join(said)}, got {others.iloc[0]!r}")
     first = table.drop_duplicates("sweep").set_index("sweep").to_dict("index")
     panels = {sweep: said[sweep].format_map(first[sweep]) for sweep in first}
     drafts, y = names_of(table["draft"]), "measured speed-up over plain decoding (dotted)"

@@ -97,6 +97,8 @@ def budget_speed_ups(table: pd.DataFrame, *, title: str = "") -> go.Figure:
 
 
 def _budget_chart(rows: pd.DataFrame, y: str) -> Chart:
+    if rows["x"].min() < 1:
+        raise ValueError(f"a budget is at least 1 node, got {rows['x'].min()}")
     chart = Chart(high=404, x="budget, in nodes without the root", y=y)
     ends = math.log10(rows["x"].min()) - 0.04, math.log10(rows["x"].max()) + 0.04
     return chart.count_in_powers(rows["x"]).axis("x", range=ends)
@@ -139,10 +141,13 @@ def _milliseconds(table: pd.DataFrame) -> pd.DataFrame:
 def pass_at(measured: pd.DataFrame, line: pd.DataFrame, *, rows: int, title: str) -> go.Figure:
     """Milliseconds of a pass over its rows: thin lines per `measured` context, as of `latency`, of
     one model and runtime; the `line` of the chosen context, and a star at the pass of so many
-    `rows`.
+    `rows`; ValueError if the line has no such pass.
     """
     check(measured, "rows context_tokens", SECONDS)
     check(line, "rows", "seconds roofline_seconds")
+    if rows not in set(line["rows"]):
+        ends = f"{line['rows'].min()} to {line['rows'].max()}"
+        raise ValueError(f"the line has passes of {ends} rows, got {rows}")
     named = measured.sort_values("context_tokens", kind="stable")
     named = named.assign(series=named["context_tokens"].map("context {}".format), panel="")
     grey = {name: replace(one, colour=INK) for name, one in looks(named["series"]).items()}

@@ -11,7 +11,7 @@ from specdec_lib.show.figures import pictures
 from specdec_lib.show.figures.chart import check
 from specdec_lib.show.figures.pictures import Spot, leaf_rows
 from specdec_lib.show.figures.theme import INK, MONOSPACE, SCREEN, SOURCES, escape, looks, visible
-from specdec_lib.show.tables import nodes
+from specdec_lib.show.tables import check_path, nodes
 
 EMITTED = "target"  # the source of the correction or bonus token
 SEES = {"itself": "#0072B2", "an ancestor": "#56B4E9", "hidden": "rgba(128,128,128,0.14)"}
@@ -38,6 +38,7 @@ def tree(
     labels, path    as of `tables.nodes`; accepted nodes have thick edges and outlines
     bonus           the text of the correction or bonus token; None where there is no verdict
     """
+    check_path(tree, path)
     guesses, last = len(tree), path[-1] if path else 0
     if bonus is not None:
         tree = tree.grown([0], [last], source=EMITTED, scores=[tree.scores[last]])

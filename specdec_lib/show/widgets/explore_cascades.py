@@ -49,7 +49,13 @@ def cascade_explorer(
     texts       names that `evaluate` knows
     presets     buttons by name, each for a setting or for prices
     tune        as `replay.Replays.tune`, of which the best within TUNE_SECONDS is shown
+
+    Raises ValueError if there is no drafter or text, or a setting or prices that the knobs cannot
+    be at.
     """
+    if not drafters or not texts:
+        got = f"{len(drafters)} drafters and {len(texts)} texts"
+        raise ValueError(f"the explorer needs a drafter and texts, got {got}")
     cascade = _Cascade(evaluate, tune, tuple(drafters), prices)
     turns = {name: cascade.values_of(one) for name, one in presets.items()}
     button = push_button("tune", lambda: cascade.turn_to_best(panel), TUNES)
@@ -74,10 +80,19 @@ class _Cascade(NamedTuple):
         return {f"k{row}{column}": (row, column) for row in size for column in size[row:]}
 
     def values_of(self, wanted: CascadeSetting | Prices) -> dict[str, Any]:
-        """The knobs' values for a setting or for prices."""
+        """The knobs' values for a setting or for prices; ValueError if an entry below the diagonal
+        is not 0, or a model has no price of 0 or more.
+        """
         if not isinstance(wanted, CascadeSetting):
-            return {f"price_{name}": price for name, price in wanted.items() if name != TARGET}
+            models = [name for name in self.drafters if name != MAX_GRAM]
+            for name in models:
+                if not wanted.get(name, -1) >= 0:
+                    got = f"{name} has none in {dict(wanted)}"
+                    raise ValueError(f"a price of 0 or more is needed for every model, {got}")
+            return {f"price_{name}": wanted[name] for name in models}
         whole = widen(wanted, self.drafters)
+        if any(any(entries[:row]) for row, entries in enumerate(whole.matrix)):
+            raise ValueError(f"a K matrix is upper triangular, got {whole.matrix}")
         entries = {name: whole.matrix[row][column] for name, (row, column) in self.entries.items()}
         rest = {"lenience": whole.lenience, "exempt": whole.exempt_max_gram}
         return {"order": whole.drafters} | entries | rest

@@ -78,8 +78,11 @@ def break_even_explorer(
     points    our pairs, as of `figures.break_even`
 
     The knobs are acceptance_rate, cost, length, host, verify and map; two start as given.
+    Raises ValueError if there is no curve.
     """
     curves = dict(verify)
+    if not curves:
+        raise ValueError("the map needs a curve of the target's pass, or None, by name; got none")
 
     def draw(length: int, host: float, verify: str, map: str, **at: float) -> Shown:
         rate, cost = here = at["acceptance_rate"], at["cost"]
@@ -153,6 +156,8 @@ def plan_explorer(
     target     seconds of the target's passes
     tree       seconds outside the models of a round with a tree, `plain` of one of plain decoding
     """
+    if not sources:
+        raise ValueError("a plan needs a source with rates of two ranks, got none")
     starts = {name: _start(one, target) for name, one in sources.items()}
     ((_, *rest), passes), start = next(iter(sources.values())), next(iter(starts.values()))
 
