@@ -74,6 +74,7 @@ def changed(name: str, **columns: object) -> pd.DataFrame:
             r"a path follows the tree's edges from the root on, got \(2, 3\)",
         ),
         (lambda: figures.tree(TREE, labels=FOUR, path=(0,)), r"the root on, got \(0,\)"),
+        (lambda: figures.tree(TREE, labels=FOUR, path=(9,), bonus="e"), r"got \(9,\)"),
         (lambda: tables.nodes(TREE, labels=FOUR, path=(1, 9)), r"the root on, got \(1, 9\)"),
         (lambda: tables.shape_nodes({}, [[0.5]]), "at least one shape, got none"),
     ],

@@ -95,7 +95,7 @@ def test_presets_turn_the_setting_or_the_prices(evaluate):
 def test_settings_and_prices_of_other_drafters_are_refused(evaluate):
     with pytest.raises(ValueError, match=r"'order' cannot be at .*'middle'"):
         explorer(evaluate, ("draft", MAX_GRAM))
-    with pytest.raises(ValueError, match="a price of 0 or more is needed .*, middle has none in"):
+    with pytest.raises(ValueError, match=r"a price of 0 or more is needed .*, middle has none in"):
         explorer(evaluate, presets={"half": {"small": 0.1}})
 
 
