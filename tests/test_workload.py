@@ -141,6 +141,23 @@ def test_the_papers_tables_are_as_printed():
     assert number("staged.table2", "deterministic", "staged") == 475
 
 
+@pytest.mark.parametrize(
+    "asked, complaint",
+    [
+        (lambda: number("staged.fig1", "speed"), "one row with quantity 'speed', has 0 in: .*'bas"),
+        (lambda: number("cascade.table4", "5"), "one row with K00 '5', has 0 in: "),
+        (lambda: number("cascade.table2", "GSM8K"), "has 6 in: "),
+        (lambda: number("staged.fig1", "baseline speed", "x"), "columns value, unit; got 'x'"),
+        (lambda: number("staged.fig1", "baseline speed", "quantity"), "columns value, unit; got"),
+        (lambda: price_list("sw"), "price lists are ms, pw; got 'sw'"),
+        (lambda: price_list("model"), "price lists are ms, pw; got 'model'"),
+    ],
+)
+def test_unknown_numbers_of_the_papers_are_refused_with_the_known_ones(asked, complaint):
+    with pytest.raises(ValueError, match=complaint):
+        asked()
+
+
 def test_ours_stands_beside_the_papers():
     mine = {"draft": "mine", "sampling": "greedy", "value": 0.3, "low": 0.2, "high": 0.4}
     mine |= {"prompts": 12}
@@ -149,3 +166,7 @@ def test_ours_stands_beside_the_papers():
     assert found.iloc[0].tolist() == ["greedy", "staged", 0.23, 0.3, 0.2, 0.4, 12]
     with pytest.raises(ValueError, match="one row of ours is needed for 'other', 'greedy', got 0"):
         published_beside("staged.table1", ours, methods={"staged": "other"}, samplings=samplings)
+    with pytest.raises(ValueError, match="has the samplings deterministic, top-k; got 'warm'"):
+        published_beside(
+            "staged.table1", ours, methods={"staged": "mine"}, samplings={"warm": "greedy"}
+        )

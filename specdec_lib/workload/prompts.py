@@ -2,6 +2,7 @@
 
 import hashlib
 import reprlib
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -75,24 +76,27 @@ def load_prompts(
     Raises ValueError if there is no such prompt, or a line, which it names, is damaged.
     """
     is_file = isinstance(domain, Path) or domain.endswith(".jsonl")
-    split = split or (WHOLE if is_file else "held-out")
+    if split is None:
+        split = WHOLE if is_file else "held-out"
     if (not is_file and domain not in (*OURS, *PUBLISHED)) or split not in (*SPLITS, WHOLE):
-        sets, splits = ", ".join((*OURS, *PUBLISHED)), ", ".join((*SPLITS, WHOLE))
-        known = f"{sets}, or a .jsonl file, and splits {splits}"
-        raise ValueError(f"prompt sets are {known}; got {str(domain)!r} and {split!r}")
+        raise ValueError(
+            f"prompt sets are {', '.join((*OURS, *PUBLISHED))}, or a .jsonl file, and splits"
+            f" {', '.join((*SPLITS, WHOLE))}; got {str(domain)!r} and {split!r}"
+        )
     if domain in PUBLISHED:
         found = _distinct(domain, _published(domain))
     elif is_file:
-        found = _distinct(Path(domain).name, lines(Path(domain)))
+        found = _distinct(Path(domain).name, _lines(Path(domain)))
     else:
         try:
-            found = _distinct(domain, lines(folder / f"{domain}.jsonl"))
+            found = _distinct(domain, _lines(folder / f"{domain}.jsonl"))
         except ValueError as error:
             raise ValueError(f"the prompt file is damaged ({error}); {REMEDY}") from error
     chosen = [prompt for prompt in found if split in (prompt.split, WHOLE)][:limit]
     if not chosen:
-        remedy = 'split="all" takes them all'
-        raise ValueError(f"{domain!s} holds {len(found)} prompts and none is {split}; {remedy}")
+        raise ValueError(
+            f'{domain!s} holds {len(found)} prompts and none is {split}; split="all" takes them all'
+        )
     return chosen
 
 
@@ -104,51 +108,87 @@ def _published(name: str) -> Iterator[tuple[str, dict[str, Any]]]:
 
         found = load_dataset(**place)
     except Exception as error:  # of whichever client `datasets` uses underneath
-        remedy = '`pip install -e ".[hub]"` and a network, or a local file of lines {"text": …}'
-        raise ValueError(f"{name} cannot be had ({error}); it needs {remedy}") from error
+        raise ValueError(
+            f'{name} cannot be had ({error}); it needs `pip install -e ".[hub]"` and a network,'
+            ' or a local file of lines {"text": …}'
+        ) from error
     for number, line in enumerate(found, 1):
         words = line | {"subject": str(line.get("subject")).replace("_", " ")}  # of MMLU
         yield f"{name}, row {number}", {"text": template.format_map(words)}
 
 
 def _distinct(domain: str, given: Iterator[tuple[str, object]]) -> list[Prompt]:
-    """The prompts.  Raises ValueError for a repeated name, because seeds follow from names."""
+    """The prompts.  Raises ValueError for a repeated name, because seeds follow from names.
+
+    Of two lines that follow each other and name no split, one gets each, so that any number of
+    lines from the first is divided evenly, and lines that are added change no earlier one's.
+    """
     found: dict[str, Prompt] = {}
+    other = None  # the split that the second line of a pair gets
     for number, (where, line) in enumerate(given):
         if isinstance(line, Mapping):
             line = {"name": f"{domain}/{number}", "domain": domain, "origin": where} | line
-            line.setdefault("split", split_of(str(line["name"])))
+            if "split" not in line and other is None:
+                line["split"] = split_of(str(line["name"]))
+                other = SPLITS[1 - SPLITS.index(line["split"])]
+            elif "split" not in line:
+                line["split"] = other
+                other = None
         try:
             prompt = PROMPT.validate_python(line)
         except ValidationError as error:
             raise ValueError(f"{where}: {wrong_fields(error, 'the line')}") from error
-        if found.setdefault(prompt.name, prompt) is not prompt:
+        if prompt.name in found:
             raise ValueError(f"{where}: the name {prompt.name!r} was there before")
+        found[prompt.name] = prompt
     return [*found.values()]
 
 
-def lines(path: Path) -> Iterator[tuple[str, object]]:
-    """Every line's place and value; ValueError for a missing file, no UTF-8 or no JSON."""
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ValueError(f"there is no file {path}, or it is not UTF-8 ({error})") from error
-    for number, line in enumerate(text.rstrip().split("\n"), 1):
+def _lines(path: Path) -> Iterator[tuple[str, object]]:
+    """Every line's place and value, without blank lines; ValueError for a missing or empty file, no
+    UTF-8 or no JSON.
+    """
+    content = _read_text(path)
+    if not content.strip():
+        raise ValueError(f'{path} is empty: a file of prompts has a line {{"text": …}} for each')
+    for number, line in enumerate(content.split("\n"), 1):
+        if not line.strip():
+            continue
         where = f"{path}, line {number}"
         try:
-            yield where, from_json(line)
+            value = from_json(line)
         except ValueError as error:
             raise ValueError(f"{where}: it is not JSON ({error})") from error
+        yield where, value
+
+
+def _read_text(path: Path) -> str:
+    """The text of a file, without a byte-order mark and with line ends as here."""
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise ValueError(f"there is no file {path} that can be read ({error.strerror})") from error
+    if content.startswith((BOM_UTF16_LE, BOM_UTF16_BE)) or b"\0" in content:
+        raise ValueError(f"{path} is in UTF-16, or no text: save it as UTF-8")
+    content = content.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise ValueError(f"{path}, line {line}: it is not UTF-8 ({error}); save it so") from error
 
 
 def wrong_fields(error: ValidationError, whole: str) -> str:
     """Each wrong field, or the whole, with what is wrong and what was got."""
-    found = [(".".join(map(str, one["loc"])) or whole, one) for one in error.errors()]
-    return "; ".join(f"{at}: {one['msg']}, got {reprlib.repr(one['input'])}" for at, one in found)
+    wrong = []
+    for one in error.errors():
+        field = ".".join(map(str, one["loc"])) or whole
+        wrong.append(f"{field}: {one['msg']}, got {reprlib.repr(one['input'])}")
+    return "; ".join(wrong)
 
 
 def split_of(name: str) -> str:
-    """The split of a prompt without one, by a hash of its name; each gets half of all names."""
+    """One of the splits, by a hash of a name: that of the first of two prompts without one."""
     return SPLITS[hashlib.sha256(name.encode()).digest()[0] % 2]
 
 

@@ -12,6 +12,8 @@ from specdec_lib.core.files import DATA
 if TYPE_CHECKING:
     from pandas import DataFrame
 
+PRICES = ("ms", "pw")  # names of price lists
+
 
 @functools.cache
 def _items() -> dict:
@@ -28,16 +30,29 @@ def published(item: str) -> "DataFrame":
 
 
 def number(item: str, key: str, column: str | None = None) -> float:
-    """The number in the row whose first column is `key`, in `column` (by default the second)."""
+    """The number in the row whose first column is `key`, in `column` (by default the second).
+
+    Raises ValueError unless there are one such row and such a column.
+    """
     table = published(item)
-    table = table.set_index(table.columns[0])
-    return float(table.loc[key, column or table.columns[0]])
+    first, *columns = table.columns
+    row = table[table[first] == key]
+    if len(row) != 1:
+        known = ", ".join(map(repr, table[first]))
+        raise ValueError(f"{item} needs one row with {first} {key!r}, has {len(row)} in: {known}")
+    if column is not None and column not in columns:
+        raise ValueError(f"{item} has the columns {', '.join(columns)}; got {column!r}")
+    return float(row.iloc[0][columns[0] if column is None else column])
 
 
 def price_list(name: str) -> dict[str, float]:
     """The cascade paper's price of a pass by model: "ms" from parameter counts, "pw" from times in
     previous work. As in its code, llama-7b under "ms" is ten times too dear (7000 is right).
+
+    Raises ValueError for another name.
     """
+    if name not in PRICES:
+        raise ValueError(f"price lists are {', '.join(PRICES)}; got {name!r}")
     table = published("cascade.text.prices").set_index("model")
     return {model: float(price) for model, price in table[name].dropna().items()}
 
@@ -54,12 +69,16 @@ def published_beside(
     """
     import pandas as pd
 
-    table, rows = published(item).set_index("sampling"), []
+    table = published(item).set_index("sampling")
+    rows = []
     for (theirs, sampling), (method, draft) in product(samplings.items(), methods.items()):
         found = ours[(ours.draft == draft) & (ours.sampling == sampling)]
         if len(found) != 1:
-            wanted = f"{draft!r}, {sampling!r}"
-            raise ValueError(f"one row of ours is needed for {wanted}, got {len(found)}")
+            raise ValueError(
+                f"one row of ours is needed for {draft!r}, {sampling!r}, got {len(found)}"
+            )
+        if theirs not in table.index:
+            raise ValueError(f"{item} has the samplings {', '.join(table.index)}; got {theirs!r}")
         paper = float(table.loc[theirs, method]) if method in table.columns else math.nan
         rows.append((sampling, method, paper, *found.iloc[0][["value", "low", "high", "prompts"]]))
     columns = ["sampling", "method", "paper", "ours", "ours_low", "ours_high", "prompts"]
