@@ -1,25 +1,47 @@
 """The steps of a round are the loop's own: every number told is the one that decided."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+import pandas as pd
 import pytest
 
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.context import Context
+from specdec_lib.core.tree import TokenTree
 from specdec_lib.core.verify import look_up, reject
-from specdec_lib.drafts.trees.growing import TreeDraft
+from specdec_lib.drafts.cascade.matrix import from_matrix
+from specdec_lib.drafts.cascade.reviewed import Reviewed
+from specdec_lib.drafts.combined import MergedDraft, NoDraft
+from specdec_lib.drafts.max_gram import MaxGram
+from specdec_lib.drafts.staged import StagedTree
+from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
 from specdec_lib.models.table import TableModel
+from specdec_lib.show import figures
 from specdec_lib.show.steps import steps_of
 
 TARGET = TableModel.fixed((0.3, 0.25, 0.2, 0.15, 0.1), "target")
 DRAFT = TableModel.fixed((0.1, 0.3, 0.2, 0.25, 0.15), "draft")
 CONTEXT = Context.of((0, 1, 2))
 SAMPLERS = (Sampler(0.0), Sampler(1.0), Sampler(0.7, top_k=3))
-CASES = ((look_up, "ranked"), (reject, "distinct"))
+SIBLINGS = {look_up: ("ranked", "top"), reject: ("iid", "distinct", "top")}
+CASES = [(rule, siblings) for rule, kinds in SIBLINGS.items() for siblings in kinds]
 
 
-def told(rule, siblings, chance):
-    draft = TreeDraft(DRAFT, budget=6, depth=3, siblings=siblings)
+@dataclass(frozen=True)
+class Echo:
+    """A draft of one's own, as in the README: it has no model."""
+
+    length: int = 3
+
+    def propose(self, context, chance):
+        guesses = context.tokens[: self.length]
+        scores = [0.5 ** (depth + 1) for depth in range(len(guesses))]
+        tree = TokenTree.rooted(context)
+        return tree.grown(guesses, range(len(guesses)), source="echo", scores=scores)
+
+
+def told(rule, siblings, chance, draft=None):
+    draft = draft or TreeDraft(DRAFT, budget=6, depth=3, siblings=siblings)
     steps = steps_of(TARGET, draft, CONTEXT, chance, rule=rule, text="abcde".__getitem__)
     return draft.propose(CONTEXT, chance), steps
 
@@ -109,3 +131,65 @@ def test_the_steps_come_in_order_and_the_tree_grows_by_levels():
     assert kinds[: depth + 2] == ["context", *["propose"] * depth, "score"] and kinds[-1] == "emit"
     assert [max(one.tree.depths) for one in steps[: depth + 1]] == list(range(depth + 1))
     assert steps[depth].tree.guesses == tree.guesses == len(numbers(steps, "propose"))
+
+
+@pytest.mark.parametrize("rule", [look_up, reject])
+@pytest.mark.parametrize(
+    "draft",
+    [
+        Echo(),
+        NoDraft(),
+        Reviewed(TARGET, ChainDraft(DRAFT, 2)),
+        MergedDraft((TreeDraft(DRAFT, budget=4, depth=2), Echo())),
+        from_matrix((DRAFT, MaxGram(None, 3)), ((1, 2), (0, 2))),
+    ],
+    ids=lambda draft: type(draft).__name__,
+)
+def test_a_draft_of_ones_own_and_a_cascade_are_told_without_numbers_of_their_guesses(draft, rule):
+    """Their guesses have scores alone, the walk has all its numbers, and every step is drawn."""
+    for seed in range(10):
+        tree, steps = told(rule, "", Chance(seed, Sampler(1.0)), draft)
+        assert agrees(rule, tree, steps, Written(seed, Sampler(1.0)))
+        proposed = of_kind(steps, "propose")
+        assert len(proposed) == max(tree.depths)
+        assert all(one.words.endswith("; it tells no numbers of what decided.") for one in proposed)
+        assert not any({"sum", "uniform"} & set(row) for row in numbers(proposed, "propose"))
+        for one in of_kind(steps, "propose", "choose", "coin", "draw"):
+            assert figures.step(pd.DataFrame(list(one.numbers)), title="").data
+
+
+@pytest.mark.parametrize("siblings, rule", [("ranked", look_up), ("distinct", reject)])
+def test_a_staged_drafts_numbers_are_those_of_the_draft_inside(siblings, rule, unchecked):
+    inner = TreeDraft(DRAFT, budget=5, siblings=siblings)
+    drafts = inner, StagedTree(inner, ChainDraft(TARGET, 2))
+    for seed in range(20):
+        both = (told(rule, siblings, Chance(seed, Sampler(1.0)), one)[1] for one in drafts)
+        one, two = ([(s.words, s.numbers) for s in of_kind(steps, "propose")] for steps in both)
+        assert one == two != []
+
+
+def test_a_chain_is_told_with_its_numbers():
+    _, steps = told(look_up, "ranked", Chance(1, Sampler(1.0)), ChainDraft(DRAFT, 3))
+    assert len(of_kind(steps, "propose")) == 3
+    assert all("sum" in row for row in numbers(steps, "propose"))
+
+
+def test_another_rule_and_what_decode_refuses_are_refused():
+    given = (NoDraft(), CONTEXT, Chance(0))
+    with pytest.raises(ValueError, match="told for look_up and reject, got strange"):
+        steps_of(TARGET, *given, rule=strange, text="abcde".__getitem__)
+    with pytest.raises(ValueError, match="tokens, the target reads at most 1"):
+        steps_of(replace(TARGET, max_positions=1), *given, rule=look_up, text="abcde".__getitem__)
+    wide = TreeDraft(TableModel.fixed((0.5, 0.5), "narrow"), budget=2)
+    with pytest.raises(ValueError, match="share the target's vocabulary"):
+        steps_of(TARGET, wide, CONTEXT, Chance(0), rule=look_up, text="abcde".__getitem__)
+
+
+def strange(tree, logits, chance, *, trace=None):
+    raise AssertionError("never asked")
+
+
+def test_a_step_without_what_decided_is_refused_with_what_is_needed():
+    for wrong in pd.DataFrame({"text": ["a"], "noise": [1.0]}), pd.DataFrame({"text": []}):
+        with pytest.raises(ValueError, match="log_probability noise sum"):
+            figures.step(wrong, title="")

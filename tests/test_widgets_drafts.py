@@ -10,6 +10,7 @@ from own_models import gpt2
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.context import Context
 from specdec_lib.core.decode import decode
+from specdec_lib.drafts.max_gram import MaxGram
 from specdec_lib.drafts.staged import StagedTree
 from specdec_lib.drafts.trees.growing import TreeDraft
 from specdec_lib.measure.sweep import stacks
@@ -47,6 +48,17 @@ def real(ladder, text, draft, sampler=Sampler(0.0), seed=0):
     limits = {"stop_tokens": ladder.stop_tokens, "max_new_tokens": trying.NEW_TOKENS}
     chance = Chance(seed if isinstance(text, str) else seeds([text], seed)[0], sampler)
     return decode(ladder.target, draft, ladder.encode(text), chance, **limits)
+
+
+def test_a_draft_of_ones_own_goes_step_by_step(ladder, prompts):
+    """Copies have no model: their guesses come with scores alone, and no knob sizes them."""
+    own = round_steps(ladder, prompts[:1], draft=MaxGram(None, 3), start={"text": "one two one"})
+    assert not {"budget", "depth"} & set(own.values()) and "step 0" in own.words.value
+    said = []
+    for _ in range(own.knobs["step"].max):
+        own.knobs["next"].click()
+        said.append(own.words.value)
+    assert "tells no numbers of what decided" in "".join(said) and "emit" in said[-1]
 
 
 def test_the_tree_and_its_numbers_are_the_loops_own(trees, drawn, ladder, prompts):

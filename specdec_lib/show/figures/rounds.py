@@ -1,6 +1,6 @@
 """One round in pictures: its tree of guesses, which node sees which, and what decides a step."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pandas as pd
@@ -8,7 +8,6 @@ import plotly.graph_objects as go
 
 from specdec_lib.core.tree import TokenTree
 from specdec_lib.show.figures import pictures
-from specdec_lib.show.figures.chart import check
 from specdec_lib.show.figures.pictures import Spot, leaf_rows
 from specdec_lib.show.figures.theme import INK, MONOSPACE, SCREEN, SOURCES, escape, looks, visible
 from specdec_lib.show.tables import check_path, nodes
@@ -136,10 +135,18 @@ def mask(tree: TokenTree, *, labels: Sequence[str], title: str = "") -> go.Figur
 def step(table: pd.DataFrame, *, title: str) -> go.Figure:
     """The candidates of one step of a round and the random number that decided between them.
 
-    table    of a `show.steps.Step`: a row per candidate with its `text`, what decided, and where
-             they are known `chosen`, `child` (its number, 0 for none), `after` and `score`
+    table    of a `show.steps.Step`: a row per candidate with its `text`, and the columns of one of
+             these: `wanted`, `offered`, `left`, `probability`, `uniform`, `kept` (a coin: what the
+             target wants and the draft offered before, what is left after it, and the number that
+             falls below the probability of being kept, or not); `log_probability`, `noise`, `sum`
+             (a choice, in nats; the largest sum wins); `low`, `high`, `uniform` (a draw: the
+             token's part of [0, 1), and the number); or only `score` (of the path, 0 to 1, of a
+             draft that tells no more). Where they are known, also `chosen`, `child` (its number,
+             0 for none), `after` (the text before a guess) and `score`
+
+    Raises ValueError if the table has no row, or the columns of none of these.
     """
-    draw = _draw_coin if "wanted" in table else _draw_sums if "noise" in table else _draw_parts
+    draw = _drawing_of(table)
     table = pd.DataFrame({"chosen": False, "child": 0}, table.index).assign(**table)
     guessed = table["child"].astype(bool) | ("after" in table)
     table["colour"] = np.select([table["chosen"], guessed], [CHOSEN, GUESSED], INK)
@@ -156,6 +163,17 @@ def step(table: pd.DataFrame, *, title: str) -> go.Figure:
     look = {"range": [len(names) - 0.5, -0.5], "showgrid": False, "fixedrange": True}
     figure.update_yaxes(ticks | look, title="candidate")
     return figure.update_xaxes(axis, domain=[0, 0.64], fixedrange=True)
+
+
+def _drawing_of(table: pd.DataFrame) -> Callable[[pd.DataFrame], Picture]:
+    """The picture of one step that the table has the columns for."""
+    for columns, draw in NEEDS.items():
+        if len(table) and {"text", *columns.split()} <= set(table):
+            return draw
+    raise ValueError(
+        "a step is drawn from a row per candidate with the columns text and one of"
+        f" {list(NEEDS)}, got {len(table)} rows of {list(table)}"
+    )
 
 
 def _name(row: dict[str, object]) -> str:
@@ -197,7 +215,6 @@ def _draw_sums(table: pd.DataFrame) -> Picture:
 
 def _draw_parts(table: pd.DataFrame) -> Picture:
     """Each candidate's part of [0, 1), and the number that falls into one."""
-    check(table, "", "text low high uniform")
     look = {"marker": {"color": list(table["colour"])}, "base": list(table["low"])}
     traces = [_bars(table["high"] - table["low"], "part", **look)]
     traces.append(_dots(table["uniform"], "the number", **NUMBER))
@@ -225,3 +242,18 @@ def _draw_coin(table: pd.DataFrame) -> Picture:
     said = "{wanted:.3f}, {offered:.3f}" + " → {left:.3f}" * (not kept)
     words += [said.format_map(row) for row in table.to_dict("records")]
     return traces, words, {"title": "probability", "range": [0, 1]}
+
+
+def _draw_scores(table: pd.DataFrame) -> Picture:
+    """The score of each guess's path."""
+    bars = _bars(table["score"], "score", marker={"color": GUESSED}, showlegend=False)
+    axis = {"title": "score of the path", "range": [0, 1]}
+    return [bars], [f"{score:.2f}" for score in table["score"]], axis
+
+
+NEEDS = {  # the columns of a step's table, and what is drawn of them
+    "wanted offered left probability uniform kept": _draw_coin,
+    "log_probability noise sum": _draw_sums,
+    "low high uniform": _draw_parts,
+    "score": _draw_scores,
+}

@@ -9,6 +9,7 @@ import ipywidgets
 import pandas as pd
 import plotly.graph_objects as go
 
+from specdec_lib.core.protocols import Draft
 from specdec_lib.core.verify import look_up, reject
 from specdec_lib.drafts.trees.growing import TreeDraft
 from specdec_lib.show import figures
@@ -22,15 +23,25 @@ RULES = {"look_up": (look_up, "ranked"), "reject": (reject, "distinct")}  # with
 RULE = "how the target accepts: by its own choice, or by a coin per guess"
 
 
-def round_steps(ladder: Ladder, prompts: Sequence[Prompt], *, start: Values | None = None) -> Panel:
+def round_steps(
+    ladder: Ladder,
+    prompts: Sequence[Prompt],
+    *,
+    draft: Draft | None = None,
+    start: Values | None = None,
+) -> Panel:
     """Knobs for one round over `figures.tree`, `figures.mask` and `figures.step`: a step at a time,
-    forward and back; `start` says where some of its knobs start.
+    forward and back.
 
-    Under `look_up` the draft ranks its guesses by the noise that it shares with the target; under
-    `reject` it draws them without replacement.
+    draft    any draft, of your own too; without it, a tree of the ladder's draft model with knobs
+             for its budget and depth
+    start    where some of the knobs start
+
+    Under `look_up` the ladder's draft ranks its guesses by the noise that it shares with the
+    target; under `reject` it draws them without replacement.
     """
     trial = DraftTrial(ladder, prompts)
-    steps = lru_cache(64)(partial(_steps, trial))  # read again, models may round otherwise
+    steps = lru_cache(64)(partial(_steps, trial, draft))  # read again, models may round otherwise
 
     def draw(step: int, **at: Any) -> Shown:
         found = steps(**at)
@@ -48,11 +59,11 @@ def round_steps(ladder: Ladder, prompts: Sequence[Prompt], *, start: Values | No
     def go_on(by: int) -> None:
         panel.knobs["step"].value += by
 
-    whole = {
-        "rule": choice(RULES, RULE),
-        "budget": slider(range(1, 17), 8, "guesses in the tree, nodes without the root"),
-        "depth": slider(range(1, 9), 4, "deepest guess, nodes"),
-    } | text_knobs(trial.prompts)
+    whole = {"rule": choice(RULES, RULE)}
+    if draft is None:
+        whole["budget"] = slider(range(1, 17), 8, "guesses in the tree, nodes without the root")
+        whole["depth"] = slider(range(1, 9), 4, "deepest guess, nodes")
+    whole |= text_knobs(trial.prompts)
     del whole["top_k"]  # the steps show whole distributions
     stepper = {
         "step": ipywidgets.IntSlider(tooltip="of the round, from 0 on", **LATE),
@@ -63,12 +74,19 @@ def round_steps(ladder: Ladder, prompts: Sequence[Prompt], *, start: Values | No
     return panel
 
 
-def _steps(trial: DraftTrial, **at: Any) -> list[Step]:
+def _steps(trial: DraftTrial, draft: Draft | None, **at: Any) -> list[Step]:
     """The steps of the round after the text that the knobs are at."""
-    ladder, (context, chance), (rule, siblings) = trial.ladder, trial.read(at), RULES[at["rule"]]
-    match = ladder.match("draft", chance.sampler, siblings=siblings)
-    size = {"budget": at["budget"], "depth": at["depth"], "match": match}
-    draft = TreeDraft(ladder.draft, siblings=siblings, **size)
+    ladder = trial.ladder
+    context, chance = trial.read(at)
+    rule, siblings = RULES[at["rule"]]
+    if draft is None:
+        draft = TreeDraft(
+            ladder.draft,
+            budget=at["budget"],
+            depth=at["depth"],
+            siblings=siblings,
+            match=ladder.match("draft", chance.sampler, siblings=siblings),
+        )
     return steps_of(ladder.target, draft, context, chance, rule=rule, text=ladder.text)
 
 
