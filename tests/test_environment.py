@@ -118,6 +118,43 @@ def test_a_missing_package_is_named_with_the_line_that_installs_it():
     assert without(notebook=True) == "" == without("plotly", "anywidget", notebook=False)
 
 
+PLAIN = """
+import sys, warnings
+if {hidden}:
+    sys.modules["anywidget"] = None  # as where it is not installed
+import ipykernel
+with warnings.catch_warnings(record=True) as said:
+    warnings.simplefilter("always")
+    import specdec_lib
+import plotly.graph_objects as go
+from specdec_lib.show import widgets
+panel = widgets.sliders(
+    lambda width: go.Figure(go.Bar(y=[width])), {{"width": [1, 2, 3]}}, start={{"width": 1}}
+)
+panel.turn(width=3)
+[surface] = panel.figures
+print(type(surface).__name__, list(getattr(surface, "figure", surface).data[0].y))
+print([one["data"].keys() for one in getattr(surface, "outputs", ())])
+print(*(one.message for one in said if "anywidget" in str(one.message)))
+print(panel.children[0].value if hasattr(panel.children[0], "value") else "no note")
+print("image/png" in panel._repr_mimebundle_())
+"""
+
+
+@pytest.mark.parametrize("hidden", [True, False])
+def test_without_anywidget_explorers_draw_plain_figures_and_say_how_to_install_it(hidden):
+    """The control: with it, plotly's own widget, and not a word."""
+    run = [sys.executable, "-W", "ignore", "-c", PLAIN.format(hidden=hidden)]
+    said = subprocess.run(run, capture_output=True, text=True, check=True, cwd=ROOT).stdout
+    install = f"%pip install -q anywidget=={lock()['anywidget']}"
+    if hidden:
+        assert "PlainFigure [3]" in said and "application/vnd.plotly.v1+json" in said
+        assert said.count(install) == 2, "as a warning, and above the explorer"
+    else:
+        assert "FigureWidget [3]" in said and "no note" in said and install not in said
+    assert said.strip().endswith("True")
+
+
 def test_a_python_without_the_packages_names_another_one_and_shows_no_traceback():
     run = [sys.executable, "-S", "-m", "specdec_lib", "--help"]
     bare = {"cwd": ROOT, "env": {"PATH": "/usr/bin:/bin"}}

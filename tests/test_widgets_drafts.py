@@ -52,7 +52,9 @@ def real(ladder, text, draft, sampler=Sampler(0.0), seed=0):
 
 def test_a_draft_of_ones_own_goes_step_by_step(ladder, prompts):
     """Copies have no model: their guesses come with scores alone, and no knob sizes them."""
-    own = round_steps(ladder, prompts[:1], draft=MaxGram(None, 3), start={"text": "one two one"})
+    own = round_steps(
+        ladder, prompts[:1], draft=MaxGram(None, 3), start={"text": "one two one two one"}
+    )
     assert not {"budget", "depth"} & set(own.values()) and "step 0" in own.words.value
     said = []
     for _ in range(own.knobs["step"].max):

@@ -1,6 +1,7 @@
 """An explorer on the page: knobs, and the figures and words that follow them."""
 
 import html
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -11,6 +12,7 @@ import ipywidgets
 import plotly.graph_objects as go
 from plotly.basedatatypes import BasePlotlyType
 
+from specdec_lib import how_to_install
 from specdec_lib.show.saving import still
 from specdec_lib.show.widgets.knobs import Values, push_button, slider, turn_knob
 
@@ -23,6 +25,25 @@ TEXT_COLOUR = "color:var(--jp-content-font-color1, inherit)"  # the page's own, 
 WORKING = f'<span style="{TEXT_COLOUR}">working …</span>'
 
 
+class PlainFigure(ipywidgets.Output):
+    """A figure as plain output, where plotly's widget has no anywidget to stand on: it is drawn
+    whole at each change.
+    """
+
+    def __init__(self, figure: go.Figure) -> None:
+        super().__init__()
+        self.show(figure)
+
+    def show(self, figure: go.Figure) -> None:
+        """Draw another figure in its place."""
+        self.figure = figure
+        data = {"application/vnd.plotly.v1+json": json.loads(figure.to_json())}
+        self.outputs = ({"output_type": "display_data", "data": data, "metadata": {}},)
+
+
+Surface = go.FigureWidget | PlainFigure
+
+
 class Shown(NamedTuple):
     """What an explorer shows: figures from top to bottom, and words above them, as HTML."""
 
@@ -32,7 +53,8 @@ class Shown(NamedTuple):
 
 class Panel(ipywidgets.VBox):
     """Knobs, and below them what they draw, anew when one of them comes to rest; where widgets
-    cannot run, the first figure as an image.
+    cannot run, the first figure as an image; without anywidget, plain figures below a line that
+    says how to install it.
 
     knobs      by the name under which `draw` takes its value, which labels those without a label;
                buttons are no parameters
@@ -65,7 +87,7 @@ class Panel(ipywidgets.VBox):
         self._set(start or {})
         shown = draw(**self.values())
         self.words = ipywidgets.HTML(status(shown.words))
-        self.figures = tuple(map(go.FigureWidget, shown.figures))
+        self.figures = tuple(surface_of(figure) for figure in shown.figures)
         self.buttons = {}
         for name, values in ({"reset": self.values()} | dict(presets or {})).items():
             self._check(values)
@@ -75,7 +97,7 @@ class Panel(ipywidgets.VBox):
         grid = ipywidgets.GridBox(list(self.knobs.values()), layout=GRID)
         row = ipywidgets.HBox([*self.buttons.values(), self.working], layout=ROW)
         frames = starmap(_frame, zip_longest(self.figures, heights))
-        super().__init__([grid, row, self.words, *frames])
+        super().__init__([*_notes(self.figures), grid, row, self.words, *frames])
         self.add_class("specdec-panel")
 
     def values(self) -> dict[str, Any]:
@@ -142,7 +164,9 @@ class Panel(ipywidgets.VBox):
         text = f"explorer at {_listed(self.values())} (its knobs need a running notebook)"
         for surface in self.figures:
             _send(surface)
-        return bundle | {"text/plain": text} | still(go.Figure(self.figures[0]))
+        first = self.figures[0]
+        shown = first.figure if isinstance(first, PlainFigure) else go.Figure(first)
+        return bundle | {"text/plain": text} | still(shown)
 
 
 def sliders(
@@ -170,8 +194,30 @@ def bullets(lines: Sequence[str], verdict: str = "") -> str:
     return f"<b>{verdict}</b><ul>{items}</ul>"
 
 
-def replace_figure(surface: go.FigureWidget, figure: go.Figure) -> None:
+def surface_of(figure: go.Figure) -> Surface:
+    """What shows a figure and others after it: plotly's widget, or without anywidget, which that
+    needs, plain output.
+    """
+    try:
+        return go.FigureWidget(figure)
+    except ImportError:
+        return PlainFigure(figure)
+
+
+def _notes(surfaces: Sequence[Surface]) -> list[ipywidgets.HTML]:
+    """How to install what plotly's widget needs, above figures that go without it."""
+    if not any(isinstance(one, PlainFigure) for one in surfaces):
+        return []
+    words = f"Figures are drawn as plain output. {how_to_install(('anywidget',))}"
+    style = f'style="white-space:pre-wrap;{TEXT_COLOUR}"'
+    return [ipywidgets.HTML(f"<pre {style}>{html.escape(words)}</pre>")]
+
+
+def replace_figure(surface: Surface, figure: go.Figure) -> None:
     """Show another figure on the same surface."""
+    if isinstance(surface, PlainFigure):
+        surface.show(figure)
+        return
     with surface.batch_update():  # one message, and one drawing
         if _extends(surface.data, figure.data):
             for old, new in zip(surface.data, figure.data, strict=True):
@@ -204,13 +250,15 @@ def _overwrite(old: BasePlotlyType, new: BasePlotlyType, *, keep: Sequence[str])
     old.update({name: value for name, value in wanted.items() if name not in keep}, overwrite=True)
 
 
-def _send(surface: go.FigureWidget) -> None:
+def _send(surface: Surface) -> None:
     """Send the page once more what a figure shows: it may have missed it while loading plotly."""
+    if isinstance(surface, PlainFigure):
+        return  # plain output needs no plotly of the widget's
     surface._repr_mimebundle_()
     surface.send_state(["_widget_layout", "_widget_data"])
 
 
-def _frame(surface: go.FigureWidget, height: int | None) -> ipywidgets.Box:
+def _frame(surface: Surface, height: int | None) -> ipywidgets.Box:
     """A frame of fixed height, scrolled where the surface is larger, that is empty until a page
     shows it: a page that is still loading plotly would draw a figure as nothing, for good.
     """
