@@ -11,7 +11,8 @@ from specdec_lib.drafts.combined import FirstDraft, MergedDraft, NoDraft
 from specdec_lib.drafts.max_gram import MaxGram
 from specdec_lib.drafts.staged import StagedChain, StagedTree
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
-from specdec_lib.models.cached.model import CachedModel, Seq2SeqModel
+from specdec_lib.models.cached.model import CachedModel
+from specdec_lib.models.seq2seq import Seq2SeqModel
 from specdec_lib.suite.hf import Speculative
 
 KINDS = ("gpt2", "llama", "t5")

@@ -12,6 +12,8 @@ from transformers import (
     LlamaForCausalLM,
     PreTrainedConfig,
     PreTrainedTokenizerFast,
+    T5Config,
+    T5ForConditionalGeneration,
 )
 
 from specdec_lib.core.files import DATA
@@ -49,6 +51,14 @@ def gpt2(folder: Path, *, seed: int = 0) -> Path:
     sizes = {"n_embd": 32, "n_layer": 1, "n_head": 2, "n_positions": 256, "vocab_size": 4096}
     config = GPT2Config(**sizes, bos_token_id=0, eos_token_id=0)
     return stored(GPT2LMHeadModel, config, folder, seed)
+
+
+def t5(folder: Path, *, seed: int = 0, rows: int = 4096, **more: object) -> Path:
+    """A T5 of one layer on each side with random weights, and the tokenizer."""
+    sizes = {"d_model": 16, "d_kv": 8, "d_ff": 16, "num_layers": 1, "num_heads": 2}
+    options = sizes | {"decoder_start_token_id": 1, "eos_token_id": 0} | more
+    config = T5Config(vocab_size=rows, **options)
+    return stored(T5ForConditionalGeneration, config, folder, seed)
 
 
 def stored(kind: type, config: PreTrainedConfig, folder: Path, seed: int) -> Path:

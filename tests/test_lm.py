@@ -10,11 +10,13 @@ from fakes import refusals
 
 from specdec_lib.core.context import Context
 from specdec_lib.core.tree import TokenTree
+from specdec_lib.models.cached.key_values import KeyValues
 from specdec_lib.models.cached.model import CachedModel
 
 VOCABULARY, POSITIONS = 17, 64
 SMALL = {"vocab_size": VOCABULARY, "hidden_size": 32, "intermediate_size": 48}
 SMALL |= {"num_hidden_layers": 2, "num_attention_heads": 4}
+WINDOW = SMALL | {"num_key_value_heads": 2}
 GPT2 = {"vocab_size": VOCABULARY, "n_embd": 32, "n_layer": 2, "n_head": 4}
 GPT2 |= {"bos_token_id": 0, "eos_token_id": 0}
 MAKERS = {  # the model's class, and the sizes of its configuration
@@ -22,6 +24,7 @@ MAKERS = {  # the model's class, and the sizes of its configuration
     "llama": (hub.LlamaForCausalLM, SMALL),
     "grouped-query llama": (hub.LlamaForCausalLM, SMALL | {"num_key_value_heads": 2}),
     "qwen2": (hub.Qwen2ForCausalLM, SMALL | {"num_key_value_heads": 1}),
+    "a window of all positions": (hub.MistralForCausalLM, WINDOW | {"sliding_window": POSITIONS}),
 }
 
 
@@ -133,11 +136,22 @@ NEO = {"hidden_size": 32, "num_layers": 2, "num_heads": 4, "window_size": 4}
 NEO |= {"attention_types": [[["global", "local"], 1]]}
 BART = {"d_model": 32, "decoder_layers": 1, "decoder_attention_heads": 2, "decoder_ffn_dim": 32}
 T5 = {"d_model": 32, "d_kv": 16, "d_ff": 32, "num_layers": 1, "num_heads": 2}
+JAMBA = {"num_key_value_heads": 2, "mamba_d_state": 4, "mamba_dt_rank": 4, "num_experts": 2}
+JAMBA |= {"attn_layer_period": 2, "attn_layer_offset": 1, "use_mamba_kernels": False}
 REFUSED = {
-    "a sliding window": (hub.MistralForCausalLM, SMALL | {"sliding_window": 8}),
+    "a sliding window": (hub.MistralForCausalLM, SMALL | {"sliding_window": POSITIONS - 1}),
     "local": (hub.GPTNeoForCausalLM, NEO),
     "takes no position_ids": (hub.BartForCausalLM, BART | {"is_encoder_decoder": False}),
-    "is bidirectional": (hub.BertLMHeadModel, SMALL),
+    "bert is bidirectional: another later token changes": (hub.BertLMHeadModel, SMALL),
+    "camembert is bidirectional": (hub.CamembertForCausalLM, SMALL),
+    "xlm-roberta is bidirectional": (hub.XLMRobertaForCausalLM, SMALL | {"is_decoder": False}),
+    "roberta has other logits behind a cache": (
+        hub.RobertaForCausalLM,
+        SMALL | {"is_decoder": True},
+    ),
+    "no cache of keys and values by position": (hub.JambaForCausalLM, SMALL | JAMBA),
+    "past_key_values": (hub.OpenAIGPTLMHeadModel, GPT2),
+    "mamba takes no position_ids": (hub.MambaForCausalLM, SMALL | {"state_size": 4}),
     "ALiBi": (hub.BloomForCausalLM, {"hidden_size": 32, "n_layer": 1, "n_head": 2}),
     "an encoder-decoder model": (hub.T5ForConditionalGeneration, T5),
 }
@@ -149,7 +163,10 @@ def scored(tokens, tree) -> torch.Tensor:
 
 def unfit(reason) -> CachedModel:
     made, sizes = REFUSED[reason]
-    return CachedModel(made(made.config_class(**({"vocab_size": 17} | sizes))), "target")
+    room = {} if issubclass(made, hub.OpenAIGPTLMHeadModel) else {"vocab_size": 17}
+    if "sliding_window" in sizes:
+        room["max_position_embeddings"] = POSITIONS
+    return CachedModel(made(made.config_class(**(room | sizes))), "target")
 
 
 CAUSAL = "full causal attention and explicit positions.*"
@@ -159,3 +176,47 @@ test_what_does_not_fit_and_models_that_a_tree_mask_would_be_wrong_for_are_refuse
     (lambda: scored([1] * 65, TokenTree(64, (1,))), "below the context length 64, got 64"),
     *((lambda reason=reason: unfit(reason), CAUSAL + reason) for reason in REFUSED),
 )
+
+
+@pytest.mark.parametrize("kind", MAKERS)
+def test_probes_leave_no_trace_and_a_network_is_probed_once(kind):
+    passes = []
+    model = network(kind)
+    model.register_forward_hook(lambda *_: passes.append(1))
+    for known in (0, 3):
+        cached = CachedModel(model, "target")
+        assert len(passes) == 3 and (cached.usage.passes, cached.usage.rows) == (0, 0), known
+        assert cached._memory.used == 0 and cached.usage.seconds == 0
+
+
+def broken_begin(self, used, committed, paths):
+    return BEGIN(self, used, committed, paths) | True
+
+
+def broken_move(self, sources, first):
+    MOVE(self, sources[::-1], first)
+
+
+BEGIN, MOVE = KeyValues.begin, KeyValues.move
+
+
+@pytest.mark.parametrize("part, bug", [("begin", broken_begin), ("move", broken_move)])
+def test_probes_find_a_cache_with_a_bug(part, bug, monkeypatch):
+    monkeypatch.setattr(KeyValues, part, bug)
+    with pytest.raises(ValueError, match="gpt2 has other logits behind a cache"):
+        CachedModel(network("gpt2"), "target")
+
+
+@pytest.mark.parametrize("positions, fits", [(3, False), (4, True), (5, True)])
+def test_a_model_reads_more_tokens_than_a_probe_has_beyond_its_context(positions, fits):
+    if fits:
+        assert CachedModel(network("gpt2", positions), "target").max_positions == positions
+        return
+    with pytest.raises(ValueError, match="read more than 3 tokens; gpt2 reads at most 3"):
+        CachedModel(network("gpt2", positions), "target")
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
+def test_rounding_is_no_reason_to_refuse(dtype):
+    for kind in MAKERS:
+        CachedModel(network(kind).to(getattr(torch, dtype)), "target")

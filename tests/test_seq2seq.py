@@ -17,8 +17,8 @@ from specdec_lib.core.tree import TokenTree
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.max_gram import MaxGram
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
-from specdec_lib.models.cached import model as cached_models
-from specdec_lib.models.cached.model import Seq2SeqModel
+from specdec_lib.models import seq2seq
+from specdec_lib.models.seq2seq import Seq2SeqModel
 
 
 @pytest.mark.parametrize("kind", [*KINDS, "mt5"])
@@ -34,7 +34,7 @@ def by_entry(sees: np.ndarray) -> np.ndarray:
     return np.maximum(np.arange(entries - rows, entries)[:, None] - np.arange(entries), 0)
 
 
-distances = cached_models.distances
+distances = seq2seq.distances
 BUGS = {"a distance in cache positions": by_entry, "no distance": np.zeros_like}
 BUGS |= {"one too far": lambda sees: distances(sees) + 1}
 
@@ -45,7 +45,7 @@ def test_a_model_with_a_bug_is_caught(bug, monkeypatch):
     begin, read = cached._cache.begin, cached.read_source
     if bug in BUGS:
         wrong = BUGS[bug]
-        monkeypatch.setattr(cached_models, "distances", lambda sees: wrong(sees).astype(np.int64))
+        monkeypatch.setattr(seq2seq, "distances", lambda sees: wrong(sees).astype(np.int64))
     elif bug == "mask":
         cached._cache.begin = lambda *given: begin(*given) | True
     else:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from own_models import changed, gpt2, llama, swap, tokenizer, without_tokenizer
+from own_models import changed, gpt2, llama, swap, t5, tokenizer, without_tokenizer
 
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.decode import decode
@@ -15,7 +15,7 @@ from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.trees.growing import ChainDraft
 from specdec_lib.measure.race import families
 from specdec_lib.models.loading import load_model, load_seq2seq
-from specdec_lib.workload import Prompt, load_ladder
+from specdec_lib.workload import Prompt, load_ladder, load_pair
 
 TEXT = "def f(x):\n    return"
 
@@ -155,3 +155,47 @@ def test_the_bench_leaves_out_what_an_own_pair_lacks(own, ladder, temperature):
         for draft in list(found.values())[:: max(1, len(found) // 2)]:
             assert emitted(own, draft, sampler).tokens == plain
     assert len(emitted(own, ChainDraft(own.target, 3), sampler).rounds) < len(plain)
+
+
+def test_a_pair_of_t5_folders_of_ones_own_decodes(tmp_path):
+    target, draft = (t5(tmp_path / name, seed=seed) for seed, name in enumerate(("big", "small")))
+    pair = load_pair(target, draft, device="cpu", max_positions=40)
+    assert (pair.start_token, pair.stop_tokens) == (1, (0,))
+    assert pair.target.max_positions == pair.draft.max_positions == 40
+    assert pair.card["models"]["draft"]["source"] == str(draft)
+    context = pair.encode(TEXT)
+    assert "".join(map(pair.text, context.source)) == TEXT and context.tokens == (1,)
+    for sampler in (Sampler(0), Sampler(1.0)):
+        made = [
+            decode(pair.target, draft, context, Chance(0, sampler), max_new_tokens=12)
+            for draft in (NoDraft(), ChainDraft(pair.draft, 3), ChainDraft(pair.target, 3))
+        ]
+        assert made[0].tokens == made[1].tokens == made[2].tokens
+        assert len(made[2].rounds) < len(made[0].rounds)
+    given = torch.tensor([context.source])
+    wanted = pair.target.model.generate(given, max_new_tokens=12, do_sample=False)
+    plain = decode(pair.target, NoDraft(), context, Chance(0), max_new_tokens=12)
+    assert [1, *plain.tokens] == wanted[0].tolist()
+
+
+def test_t5_folders_that_do_not_go_together_are_refused(tmp_path):
+    target = t5(tmp_path / "target")
+    swapped = t5(tmp_path / "swapped", seed=1)
+    changed(swapped, swap)
+    bare = without_tokenizer(t5(tmp_path / "bare"))
+    startless = t5(tmp_path / "startless", decoder_start_token_id=None)
+    for given, complaint in {
+        (target, None): r"a pair of your own has a target and a draft, got target=.* draft=None",
+        (target, swapped): "the draft must share the target's tokenizer: .* is number .000 to",
+        (target, bare): "bare has no tokenizer",
+        (target, t5(tmp_path / "few", rows=4000)): "knows 4,096 tokens, and the draft embeds 4,000",
+        (target, t5(tmp_path / "more", rows=4160)): "the target has 4,096 and the draft 4,160",
+        (target, gpt2(tmp_path / "gpt2")): r"no encoder-decoder model \(gpt2\), which `load_model`",
+        (startless, target): r"t5 \(.*startless\) names no decoder_start_token_id",
+    }.items():
+        with pytest.raises(ValueError, match=complaint):
+            load_pair(*given, device="cpu")
+    with pytest.raises(ValueError, match="max_positions of load_pair must be a whole number of 2"):
+        load_pair(target, target, max_positions=1)
+    found = load_pair(bare, bare, tokenizer=target, device="cpu")  # the tokenizer lies elsewhere
+    assert found.encode(TEXT).source == tuple(tokenizer().encode(TEXT))

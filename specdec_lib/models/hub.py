@@ -16,6 +16,7 @@ Source = str | Path
 """A local folder in hub format, or a name on the hub."""
 
 FILES = ("*.json", "*.jinja", "*.model", "*.safetensors", "*.txt")
+TOKENS = ("tokenizer.json", "vocab*", "*.model")  # one of these holds a tokenizer's tokens
 OTHERS = ("*/*", "consolidated*")  # the same model in other formats
 LOCAL = {"trust_remote_code": False, "local_files_only": True}  # its code is never run
 PROBES = (
@@ -45,8 +46,7 @@ def model_folder(source: Source) -> Path:
 
 def load_tokenizer(source: Source) -> Tokenizer:
     """The tokenizer of a model.  Raises ValueError if it needs other packages or own code."""
-    folder, problem = model_folder(source), f"{source!s} has no tokenizer that can be read"
-    remedy = "save a tokenizer.json (`tokenizer.save_pretrained`), or name a folder as `tokenizer`"
+    folder = model_folder(source)
     try:
         # for some families AutoTokenizer takes their own class, whatever the folder says, and
         # splits text otherwise; the class of these names adds no rules
@@ -55,10 +55,17 @@ def load_tokenizer(source: Source) -> Tokenizer:
         found = (Tokenizer if plain else AutoTokenizer).from_pretrained(folder, **LOCAL)
     except Exception as error:  # of whichever parser the files need
         why = str(error).partition("\n")[0]
-        raise ValueError(f"{problem}; {remedy} ({why})") from error
-    # from a configuration alone, an empty tokenizer is made
-    if not isinstance(found, Tokenizer) or len(found) < 2:
-        raise ValueError(f"{problem}, or none of the fast kind; {remedy}")
+        raise ValueError(
+            f"{source!s} has no tokenizer that can be read; save a tokenizer.json"
+            f" (`tokenizer.save_pretrained`), or name a folder as `tokenizer` ({why})"
+        ) from error
+    # from a configuration alone, some families make a tokenizer of their special tokens
+    there = any(any(folder.glob(pattern)) for pattern in TOKENS)
+    if not there or not isinstance(found, Tokenizer):
+        raise ValueError(
+            f"{source!s} has no tokenizer that can be read, or none of the fast kind; save a"
+            " tokenizer.json (`tokenizer.save_pretrained`), or name a folder as `tokenizer`"
+        )
     return found
 
 

@@ -22,9 +22,10 @@ from transformers.utils import SAFE_WEIGHTS_INDEX_NAME, logging
 
 from specdec_lib.core.kinds import checked
 from specdec_lib.core.protocols import LanguageModel
-from specdec_lib.models.cached.model import CachedModel, Seq2SeqModel
+from specdec_lib.models.cached.model import CachedModel
 from specdec_lib.models.fast.model import FastModel
 from specdec_lib.models.hub import LOCAL, Source, model_folder
+from specdec_lib.models.seq2seq import Seq2SeqModel
 
 AutoModel = type[AutoModelForCausalLM] | type[AutoModelForSeq2SeqLM]
 DTYPES = {"float32": torch.float32, "float64": torch.float64, "bfloat16": torch.bfloat16}
@@ -62,10 +63,7 @@ def load_model(
     if runtime in ("fast", "int8") and device == "auto":
         device = "cpu"
     network = _load(AutoModelForCausalLM, source, device, dtype)
-    rows = len(network.get_input_embeddings().weight)
-    if rows < tokens:
-        both = f"the tokenizer knows {tokens:,} tokens, and the {name} embeds {rows:,}"
-        raise ValueError(f"{both}: they do not belong together")
+    _check_embedded(network, name, tokens)
     if vocabulary is not None:
         resize_vocabulary(network, vocabulary)
     return on_runtime(CachedModel(network, name), runtime)
@@ -84,11 +82,36 @@ def on_runtime(model: CachedModel, runtime: str) -> CachedModel | FastModel:
         return model
 
 
+@checked
 def load_seq2seq(
-    source: Source, name: str, *, device: str = "auto", dtype: str = "float32"
+    source: Source,
+    name: str,
+    *,
+    device: str = "auto",
+    dtype: str = "float32",
+    tokens: int = 0,
+    max_positions: int = 512,
 ) -> Seq2SeqModel:
-    """A T5 model, such as "google/flan-t5-small", as `load_model` reads others."""
-    return Seq2SeqModel(_load(AutoModelForSeq2SeqLM, source, device, dtype), name)
+    """A T5 model, such as "google/flan-t5-small", as `load_model` reads others.
+
+    tokens           of its tokenizer, which it must embed
+    max_positions    tokens that the decoder reads at most; T5 has no limit of its own
+
+    Raises ValueError as `load_model`.
+    """
+    network = _load(AutoModelForSeq2SeqLM, source, device, dtype)
+    _check_embedded(network, name, tokens)
+    return Seq2SeqModel(network, name, max_positions=max_positions)
+
+
+def _check_embedded(network: PreTrainedModel, name: str, tokens: int) -> None:
+    """Raises ValueError unless a network embeds all tokens of its tokenizer."""
+    rows = len(network.get_input_embeddings().weight)
+    if rows < tokens:
+        raise ValueError(
+            f"the tokenizer knows {tokens:,} tokens, and the {name} embeds {rows:,}:"
+            " they do not belong together"
+        )
 
 
 def resize_vocabulary(network: PreTrainedModel, vocabulary: int) -> None:

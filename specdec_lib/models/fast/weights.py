@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 from transformers.pytorch_utils import Conv1D
 
-from specdec_lib.models.cached.model import check_attention
+from specdec_lib.models.cached.probing import check_attention
 from specdec_lib.models.cut_head import CutHead
 from specdec_lib.models.fast.arithmetic import GELU_TANH, NONE, count_steps
 from specdec_lib.models.fast.tiles import BLOCK, COLUMNS

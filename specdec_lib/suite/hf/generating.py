@@ -24,7 +24,8 @@ from specdec_lib.core.kinds import checked
 from specdec_lib.core.protocols import Draft, Verdict
 from specdec_lib.core.tree import TokenTree
 from specdec_lib.core.verify import look_up
-from specdec_lib.models.cached.model import CachedModel, Seq2SeqModel
+from specdec_lib.models.cached.model import CachedModel
+from specdec_lib.models.seq2seq import Seq2SeqModel
 from specdec_lib.suite.hf.options import (
     check_length,
     check_options,
