@@ -27,6 +27,13 @@ def test_the_first_draft_that_guesses_enough_is_taken_and_no_later_one_is_asked(
         FirstDraft(())
 
 
+def test_a_merged_draft_without_parts_is_refused():
+    """It would be plain decoding without a word; the draft that guesses nothing is `NoDraft`."""
+    with pytest.raises(ValueError, match="a merged draft needs at least one part, got none"):
+        MergedDraft(())
+    assert MergedDraft((NoDraft(),)).propose(HERE, Chance(0)).guesses == 0
+
+
 def test_a_merged_draft_holds_what_its_parts_guess_once():
     context = Context.of([1, 2, 0, 3, 1, 2, 0])
     tree, other = TreeDraft(table_model(5, 1), widths=(5, 2)), table_model(5, 2, name="other")

@@ -31,6 +31,7 @@ from specdec_lib.core.chance import Chance, EveryBranch, Sampler, every_outcome
 from specdec_lib.core.decode import decode
 from specdec_lib.core.verify import reject
 from specdec_lib.drafts.cascade import Reviewed, walks
+from specdec_lib.drafts.cascade.reviewed import ReviewStep
 from specdec_lib.drafts.staged import StagedChain
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
 
@@ -97,10 +98,11 @@ def test_a_wrong_inner_rule_is_caught(bug, monkeypatch):
 
         monkeypatch.setattr(walks, "reject", accept_all)
     else:
-        real, row = Reviewed._walk, T1.probs(scout.logits(()))
+        real = Reviewed._walk
+        row = T1.probs(scout.logits(()))
 
         def walk(*given):
-            return [(node, [kept._replace(row=row)]) for node, [kept] in real(*given)]
+            return [ReviewStep(node, [kept._replace(row=row)]) for node, [kept] in real(*given)]
 
         monkeypatch.setattr(Reviewed, "_walk", walk)
     guesser = StagedChain(draft, ChainDraft(scout, 1, siblings="iid"), 2, siblings="iid")

@@ -18,6 +18,7 @@ from specdec_lib.theory import (
     Tally,
     Work,
     best_policy,
+    counted_speed_up,
     margin,
     plain_work,
     roofline_seconds,
@@ -33,7 +34,7 @@ from specdec_lib.theory.chains import (
     vertical_tokens,
 )
 from specdec_lib.theory.costs import bytes_moved, pass_flops
-from specdec_lib.workload.published import published
+from specdec_lib.workload.published import price_list, published
 
 # rate, inner rate, length, reviews, tokens
 VERTICAL = [(0.8, 0.3, 10, 2, 2.8283), (0.65, 0.2, 5, 3, 2.4606), (0.73, 0.5, 3, 4, 3.3928)]
@@ -144,6 +145,39 @@ test_a_value_out_of_range_is_named = refusals(
     (lambda: bytes_moved(GPT2_LARGE, passes=3, rows=2, context_tokens=0), "3 passes, 2 rows"),
     (lambda: relay_speed_up([0.5], [-0.1], [2]), r"costs of .*, got \[-0.1\]"),
 )
+
+
+def test_counted_passes_at_published_prices_give_the_speed_up():
+    passes = {"t5-xxl": 40, "t5-base": 200, "mag": 90}
+    by_size = counted_speed_up(120, passes, price_list("pw"), target="t5-xxl")
+    by_time = counted_speed_up(120, passes, price_list("ms"), target="t5-xxl")
+    assert by_size == pytest.approx(120 / (40 + 200 * 0.04))
+    assert by_time == pytest.approx(120 * 11300 / (40 * 11300 + 200 * 220))
+    assert counted_speed_up(50, {"t": 50}, {"t": 3.0}, target="t") == 1
+
+
+PRICES = {"a": 1.0, "b": 1.0}
+
+test_counts_without_prices_or_target_are_refused = refusals(
+    (
+        lambda: counted_speed_up(3, {"a": 1, "b": 1}, {"a": 1}, target="a"),
+        "a model that ran needs a price: b has none; there are a",
+    ),
+    (
+        lambda: counted_speed_up(3, {"b": 1}, PRICES, target="a"),
+        "the target's passes and price are above 0; got 'a', passes {'b': 1}",
+    ),
+    (lambda: counted_speed_up(3, {"a": 1}, {"a": 0.0}, target="a"), "are above 0; got 'a'"),
+    (lambda: counted_speed_up(3, {"a": 1, "b": -1}, PRICES, target="a"), "passes of .*, got"),
+)
+
+
+def test_work_of_two_targets_is_not_added():
+    one = Work(30.0, 10.0, 40.0, {("target", 5, 0): 10, ("draft", 1, 0): 40})
+    same = one + one
+    assert (same.tokens, same.rounds, same.draft_passes) == (60.0, 20.0, 80)
+    with pytest.raises(ValueError, match="the same target, got 'target' and 'draft'"):
+        one + dataclasses.replace(one, target="draft")
 
 
 def speed(means, shares, choice) -> float:

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass, field
 
+from specdec_lib.core.kinds import unchecked
+
 Tokens = list[int] | tuple[int, ...]
 
 
@@ -34,10 +36,13 @@ class Context:
 
     def extended(self, tokens: Tokens) -> "Context":
         """This context with generated tokens appended (numbers from 0 on, not checked)."""
-        longer = object.__new__(Context)  # not checked again: all tokens so far were
-        changed = {"tokens": self.tokens + tuple(tokens), "begun": self.tokens}
-        vars(longer).update(vars(self) | changed)
-        return longer
+        return unchecked(
+            Context,
+            tokens=self.tokens + tuple(tokens),
+            prompt_tokens=self.prompt_tokens,
+            source=self.source,
+            begun=self.tokens,
+        )
 
     @property
     def prompt(self) -> tuple[int, ...]:

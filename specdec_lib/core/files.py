@@ -81,8 +81,15 @@ def check_output(path: Path) -> None:
 def check_replaceable(path: Path) -> None:
     """Raises ValueError if a link, a device or a folder is there."""
     if path.is_symlink() or (path.exists() and not path.is_file()):
-        kind = "a link" if path.is_symlink() else "a folder" if path.is_dir() else "a device"
-        raise ValueError(f"{path} is {kind}, and only a file is replaced; name another place")
+        raise ValueError(
+            f"{path} is {_kind(path)}, and only a file is replaced; name another place"
+        )
+
+
+def _kind(path: Path) -> str:
+    if path.is_symlink():
+        return "a link"
+    return "a folder" if path.is_dir() else "a device"
 
 
 def check_writable(folder: Path) -> None:
@@ -95,8 +102,9 @@ def check_writable(folder: Path) -> None:
             trial.flush()
     except OSError as problem:
         reason = problem.strerror or type(problem).__name__
-        why = f"cannot be written to ({reason}); mend that, or name another"
-        raise ValueError(f"the folder {folder} {why}") from problem
+        raise ValueError(
+            f"the folder {folder} cannot be written to ({reason}); mend that, or name another"
+        ) from problem
 
 
 def checked_card(folder: Path, needed: Iterable[str]) -> dict:
@@ -116,10 +124,12 @@ def checked_card(folder: Path, needed: Iterable[str]) -> dict:
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"stored file {path} is damaged ({error!r}); {REMEDY}") from error
     for name, digest in files.items():
-        there = (folder / name).is_file()
-        if not there or file_digest(folder / name) != digest:
-            problem = "damaged: its SHA-256 is not the card's" if there else "missing"
-            raise ValueError(f"stored file {folder / name} is {problem}; {REMEDY}")
+        if not (folder / name).is_file():
+            raise ValueError(f"stored file {folder / name} is missing; {REMEDY}")
+        if file_digest(folder / name) != digest:
+            raise ValueError(
+                f"stored file {folder / name} is damaged: its SHA-256 is not the card's; {REMEDY}"
+            )
     return card
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from torch import Tensor
 
 Public = TypeVar("Public", bound=Callable)
+Value = TypeVar("Value")
 UNIONS = (Union, types.UnionType)
 WIDER = {int: Integral, float: Real}  # NumPy's numbers are numbers
 WORDS = {  # one and many
@@ -36,8 +37,9 @@ class Within(NamedTuple):
 
 
 def checked(public: Public) -> Public:
-    """The same function or class, whose calls raise ValueError if an argument does not match its
-    annotation. Lists and arrays pass for tuples; annotations that are strings are not checked.
+    """Decorator: each call checks every argument against its annotation, and raises ValueError if
+    one does not match. Lists and arrays pass for tuples; annotations that are strings are not
+    checked. Of a class, the arguments of its constructor are checked.
     """
     function = public.__init__ if isinstance(public, type) else public
     parameters = inspect.signature(function).parameters
@@ -51,8 +53,10 @@ def checked(public: Public) -> Public:
     def called(*given: Any, **named: Any) -> Any:
         for name, value in (*zip(parameters, given, strict=False), *named.items()):
             if name in hints and not is_a(value, hints[name]):
-                wanted = f"{name} of {public.__name__} must be {in_words(hints[name])}"
-                raise ValueError(f"{wanted}, got {shown(value)}")
+                raise ValueError(
+                    f"{name} of {public.__name__} must be {in_words(hints[name])},"
+                    f" got {shown(value)}"
+                )
         return function(*given, **named)
 
     if not isinstance(public, type):
@@ -61,9 +65,21 @@ def checked(public: Public) -> Public:
     return public
 
 
+def unchecked(kind: type[Value], **fields: object) -> Value:
+    """An object of a frozen dataclass with these fields, whose constructor and checks do not run.
+
+    For what is made in every round from values that were checked before: checking them again would
+    take longer the longer they are. Every field must be given, its default too.
+    """
+    made = object.__new__(kind)
+    vars(made).update(fields)  # a frozen dataclass cannot be assigned to
+    return made
+
+
 def is_a(value: object, hint: object) -> bool:
     """Whether a value, with all elements or entries, is of the kind that an annotation names."""
-    kind, parts = get_origin(hint), get_args(hint)
+    kind = get_origin(hint)
+    parts = get_args(hint)
     if kind in UNIONS:
         return any(is_a(value, one) for one in parts)
     if kind is Annotated:
@@ -97,7 +113,8 @@ def _holds(value: object, kind: type, parts: tuple) -> bool:
 
 def in_words(hint: object, *, many: bool = False) -> str:
     """What an annotation allows, in words."""
-    kind, parts = get_origin(hint), get_args(hint)
+    kind = get_origin(hint)
+    parts = get_args(hint)
     if kind in UNIONS:
         return " or ".join(in_words(one, many=many) for one in parts)
     if _is_collection(kind):

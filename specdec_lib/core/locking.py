@@ -15,7 +15,9 @@ _MAKING = threading.Lock()
 
 
 def in_turn(method: Callable) -> Callable:
-    """Decorator: calls of such methods on one `self.model` (else one object) run one at a time."""
+    """Decorator: calls of such methods run one at a time, with a lock per `self.model`, or per
+    object without a `model`. A method may call another that has the same lock.
+    """
 
     @wraps(method)
     def locked(self: object, *given: object, **named: object) -> object:

@@ -2,8 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from operator import add, sub
-from typing import Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from jaxtyping import Float
 from torch import Tensor
@@ -27,10 +26,14 @@ class Usage:
     seconds: float = 0.0
 
     def __add__(self, other: "Usage") -> "Usage":
-        return Usage(*map(add, vars(self).values(), vars(other).values()))
+        return Usage(
+            self.passes + other.passes, self.rows + other.rows, self.seconds + other.seconds
+        )
 
     def __sub__(self, other: "Usage") -> "Usage":
-        return Usage(*map(sub, vars(self).values(), vars(other).values()))
+        return Usage(
+            self.passes - other.passes, self.rows - other.rows, self.seconds - other.seconds
+        )
 
 
 @runtime_checkable
@@ -65,7 +68,7 @@ class LanguageModel(Protocol):
 
 @runtime_checkable
 class HasVocabulary(Protocol):
-    """A model or draft that knows how many tokens there are; None if any number fits it."""
+    """A model or draft with a fixed vocabulary size; None means that any size fits."""
 
     @property
     def vocabulary(self) -> int | None: ...
@@ -83,6 +86,19 @@ Ranked = tuple[Sequence[int], Sequence[float]]
 """Children of a node, best first: their tokens, and each one's score ÷ the node's."""
 
 
+class Scout(NamedTuple):
+    """A guesser that says, while a model grows a tree, which nodes to score next in the same pass.
+
+    guesser    a compiled n-gram table and its limits, as the model's runtime takes it
+    guided     how many nodes without logits it extends per pass, the best-scored first
+    source     the name that nodes which it guessed too carry in the tree
+    """
+
+    guesser: object
+    guided: int
+    source: str
+
+
 @runtime_checkable
 class TreeGrower(Protocol):
     """A language model that also chooses a node's children, and grows a whole tree in one call."""
@@ -96,20 +112,21 @@ class TreeGrower(Protocol):
         budget: int | None,
         floor: float,
         match: MatchTable,
-        scout: tuple[object, int, str] | None = None,
+        scout: Scout | None = None,
     ) -> TokenTree | None:
-        """The tree of "ranked" siblings that a `TreeDraft` would grow from `score`, up to rounding
-        of scores; None for settings without support.
+        """Grow, in one call, the tree that a `TreeDraft` with "ranked" siblings would build from
+        `score`, up to rounding of scores; None if the settings are not supported.
 
-        widths   per depth, within the model's positions; with a budget, pass it as each width
-        scout    of a `StagedTree`: a `Guesser`, `guided`, and the source of what it guessed too
+        widths    children per depth, within the model's positions; with a budget, that number at
+                  every depth
+        scout     guesses what to score next, so that fewer passes are needed
         """
 
     def rank(
         self, context: Context, tree: TokenTree, chance: Chance, *, width: int, match: MatchTable
     ) -> Callable[[int], Ranked] | None:
-        """Read the tree in one pass, as `score` does; a function from a node to its `width` best
-        "ranked" children, or None without support.
+        """Read the tree in one pass, as `score` does. Return a function that gives the `width` best
+        "ranked" children of a node, or None if the settings are not supported.
         """
 
 
@@ -156,12 +173,15 @@ class Rule(Protocol):
 
 def check_root(context: Context, tree: TokenTree, vocabulary: int, max_positions: int) -> None:
     """Raise ValueError unless `tree` continues `context` and both fit the model."""
-    root, wanted = (tree.tokens[ROOT], tree.root_position), (context.tokens[-1], len(context) - 1)
-    if root != wanted:
-        rooted = "a tree is rooted at its context's last token: token {} at position {}"
-        raise ValueError(f"{rooted.format(*wanted)}, got token {root[0]} at position {root[1]}")
+    if (tree.tokens[ROOT], tree.root_position) != (context.tokens[-1], len(context) - 1):
+        raise ValueError(
+            f"a tree is rooted at its context's last token: token {context.tokens[-1]}"
+            f" at position {len(context) - 1},"
+            f" got token {tree.tokens[ROOT]} at position {tree.root_position}"
+        )
     if (largest := max(max(context.tokens), max(tree.tokens))) >= vocabulary:
         raise ValueError(f"tokens must be below the vocabulary's size {vocabulary}, got {largest}")
     if (deepest := tree.root_position + max(tree.depths)) >= max_positions:
-        limit = f"the context length {max_positions}"
-        raise ValueError(f"positions must be below {limit}, got {deepest}")
+        raise ValueError(
+            f"positions must be below the context length {max_positions}, got {deepest}"
+        )

@@ -71,7 +71,8 @@ def look_up(
     4, with noise shared by position; greedy is temperature 0.
     """
     check_rows(tree, target_logits)
-    path, node = [], ROOT
+    path = []
+    node = ROOT
     while True:
         token = chance.choose(target_logits[node], tree.position(node) + 1)
         child = tree.child(node, token)
@@ -105,11 +106,13 @@ def reject(
     Leviathan et al. 2023, Chen et al. 2023; siblings, Miao et al. 2024, Chen et al. 2024 (Sequoia).
     """
     check_rows(tree, target_logits)
-    path, node = [], ROOT
+    path = []
+    node = ROOT
     while True:
         wanted = chance.sampler.probs(target_logits[node])
         for child in tree.children(node):
-            row, token = tree.rows[child], tree.tokens[child]
+            row = tree.rows[child]
+            token = tree.tokens[child]
             lenience = 1.0 if leniences is None else leniences[child]
             ratio = lenience * float(wanted[token]) / offered_probability(row, token, len(wanted))
             accepted = chance.coin(ratio, tree.root_position, tree.slots(child))
@@ -143,9 +146,10 @@ def offered_probability(offered: Float[Tensor, " _"] | None, token: int, vocabul
         return 1.0
     probability = float(offered[token]) if offered.shape == (vocabulary,) else math.nan
     if not 0 < probability <= 1 + 1e-6:
-        row = f"a row is a distribution over {vocabulary} tokens"
-        got = f"shape {list(offered.shape)} and probability {probability}"
-        raise ValueError(f"{row} in which its own token {token} is possible, got {got}")
+        raise ValueError(
+            f"a row is a distribution over {vocabulary} tokens in which its own token {token} is"
+            f" possible, got shape {list(offered.shape)} and probability {probability}"
+        )
     return probability
 
 

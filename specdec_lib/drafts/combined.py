@@ -20,9 +20,16 @@ class NoDraft:
 @checked
 @dataclass(frozen=True)
 class MergedDraft:
-    """The guesses of several drafts in one tree, equal siblings made one; no part may sample."""
+    """The guesses of several drafts in one tree, equal siblings made one; no part may sample.
+
+    Raises ValueError without parts: the draft that guesses nothing is `NoDraft`.
+    """
 
     parts: tuple[Draft, ...]
+
+    def __post_init__(self) -> None:
+        if not self.parts:
+            raise ValueError("a merged draft needs at least one part, got none")
 
     def propose(self, context: Context, chance: Chance) -> TokenTree:
         """The merged tree; raises ValueError if a part's guesses have rows."""
@@ -36,7 +43,10 @@ class MergedDraft:
 @dataclass(frozen=True)
 class FirstDraft:
     """The guesses of the first of several drafts that makes at least `least` of them, else of the
-    last. `propose` raises ValueError if guesses that were drawn by chance would be passed over.
+    last.
+
+    Raises ValueError without parts; `propose` does if guesses that were drawn by chance would be
+    passed over, which would bias `reject`.
     """
 
     parts: tuple[Draft, ...]
@@ -52,6 +62,8 @@ class FirstDraft:
             if tree.guesses >= self.least or number == len(self.parts) - 1:
                 break
             if tree.has_rows:
-                drawn = "guesses that were drawn cannot be passed over (it would bias `reject`)"
-                raise ValueError(f"{drawn}: {tree.guesses} of part {number}")
+                raise ValueError(
+                    "guesses that were drawn cannot be passed over (it would bias `reject`):"
+                    f" {tree.guesses} of part {number}"
+                )
         return tree

@@ -38,7 +38,8 @@ class AnswerMemory:
     @in_turn
     def follow(self, context: Context) -> None:
         """Store the generated tokens of `context` as the answer to its prompt and source."""
-        asked, answer = (context.prompt, context.source), as_text(context.generated)
+        asked = (context.prompt, context.source)
+        answer = as_text(context.generated)
         before = self._answers.pop(asked, "")
         if before and not (answer and answer.startswith(before[:-WINDOW])):
             self._answers[object()] = before
@@ -60,10 +61,15 @@ class AnswerMemory:
 @checked
 @dataclass(frozen=True, eq=False)
 class EarlierAnswers:
-    """A chain copied from what was generated for earlier prompts.
+    """A chain copied from what was generated for earlier prompts: what followed the longest suffix
+    of the context that occurs there.
 
+    length    tokens that are copied, at most
     least     tokens that must match, at least
     memory    the earlier answers; copies made by `dataclasses.replace` share it
+
+    It learns while it decodes: its guesses depend on the prompts before, and so do the tokens that
+    `reject` gives, but not their distribution; `look_up` gives the target's own either way.
     """
 
     length: Count = 8

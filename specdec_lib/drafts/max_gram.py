@@ -18,7 +18,10 @@ from specdec_lib.core.kinds import checked, shown
 from specdec_lib.core.tree import Count, TokenTree
 
 DECAY = 0.75  # a node's score ÷ its parent's: it orders a chain
-ORIGINS = PROMPT, GENERATION, BIGRAM = "prompt", "generation", "bigram"  # sources of its nodes
+PROMPT = "prompt"
+GENERATION = "generation"
+BIGRAM = "bigram"
+ORIGINS = (PROMPT, GENERATION, BIGRAM)  # sources of its nodes
 
 
 @checked
@@ -27,7 +30,10 @@ class MaxGram:
     """A chain of copied tokens, continued from a bigram table.
 
     bigrams    integers [vocab]: likeliest next token, −1 for none (`Katz.bigrams`); or None
+    length     tokens that are guessed, at most
     least      shortest suffix that is searched for, in tokens
+
+    Raises ValueError for a table that is not one row of integers from −1 to below its length.
     """
 
     bigrams: np.ndarray | None = None
@@ -35,12 +41,15 @@ class MaxGram:
     least: Count = field(default=1, kw_only=True)
 
     def __post_init__(self) -> None:
-        if (table := self.bigrams) is None:
+        table = self.bigrams
+        if table is None:
             return
         row = table.ndim == 1 and table.dtype.kind in "iu"
         if not row or (table.size and not -1 <= table.min() <= table.max() < len(table)):
-            wanted = "a bigram table is one row of integers from -1 to below its length"
-            raise ValueError(f"{wanted}, got {shown(table)} of shape {table.shape}")
+            raise ValueError(
+                "a bigram table is one row of integers from -1 to below its length,"
+                f" got {shown(table)} of shape {table.shape}"
+            )
 
     @property
     def vocabulary(self) -> int | None:
@@ -89,7 +98,8 @@ def copied_chain(context: Context, tokens: Sequence[int], sources: Sequence[str]
 
 def searched(context: Context) -> tuple[str, str, str]:
     """The context as text, and where its ending is searched: prompt or source, and generation."""
-    text, given = as_text(context.tokens), context.prompt_tokens
+    text = as_text(context.tokens)
+    given = context.prompt_tokens
     first = text[:given] if context.source is None else as_text(context.source)
     return text, first, text[given:]
 
@@ -103,11 +113,15 @@ def find_ending(text: str, region: str, least: int) -> int | None:
 def longest_ending(text: str, region: str) -> int:
     """The length of the longest suffix of `text` in `region`."""
     most = min(len(text), len(region))
-    size, step = 0, 1
+    size = 0
+    step = 1
     while step:  # an ending stands there only if every shorter one does
         longer = size + step
-        fits = longer <= most and text[-longer:] in region
-        size, step = (longer, 2 * step) if fits else (size, step // 2)
+        if longer <= most and text[-longer:] in region:
+            size = longer
+            step *= 2
+        else:
+            step //= 2
     return size
 
 

@@ -47,26 +47,36 @@ class NgramDraft:
         guesser = self.guesser(context, chance)
         keys = noise_keys(chance, len(context), len(guesser.limits[0]))
         nodes, scores = grow_guesses(guesser, guesser.window, keys)
-        given = {"source": self.source, "scores": scores[1:].tolist()}
-        return TokenTree.rooted(context).grown(*nodes[:, 1:].tolist(), **given)
+        tokens, parents = nodes[:, 1:].tolist()
+        return TokenTree.rooted(context).grown(
+            tokens, parents, source=self.source, scores=scores[1:].tolist()
+        )
 
     def guesser(self, context: Context, chance: Chance) -> Guesser:
         """The table and the limits for a compiled call; raises ValueError for an unknown token."""
-        widths, table = self.widths or (self.budget,) * self.depth, self.table
-        limits = np.array(widths, np.int64), int(self.budget or 0)  # else compiled anew
-        window, match = table.window(context.tokens), match_arrays(self.match)
-        return Guesser(table.trie, window, limits, self._warp(chance), match)
+        widths = self.widths or (self.budget,) * self.depth
+        return Guesser(
+            trie=self.table.trie,
+            window=self.table.window(context.tokens),
+            limits=(np.array(widths, np.int64), int(self.budget or 0)),  # else compiled anew
+            warp=self._warp(chance),
+            match=match_arrays(self.match),
+        )
 
     def rank(
         self, tokens: tuple[int, ...], k: int, chance: Chance, position: int
     ) -> tuple[list[int], list[float]]:
         """The best k of the max(16, k) likeliest continuations, and gaps as of `MatchTable`."""
-        table, [key] = self.table, noise_keys(chance, position, 1)
-        window, warp = table.window(tokens), self._warp(chance)
-        found, gaps = rank_continuations(table.trie, window, k, warp, key)
+        [key] = noise_keys(chance, position, 1)
+        window = self.table.window(tokens)
+        found, gaps = rank_continuations(self.table.trie, window, k, self._warp(chance), key)
         return found.tolist(), gaps.tolist()
 
     def _warp(self, chance: Chance) -> Warp:
-        sampler, top_k = chance.sampler, chance.sampler.top_k or self.table.vocabulary
-        heat = float(sampler.temperature) if self.siblings == "ranked" else 0.0
-        return Warp(float(self.counted_at), heat, top_k, float(sampler.top_p))
+        ranked = self.siblings == "ranked"
+        return Warp(
+            counted_at=float(self.counted_at),
+            temperature=float(chance.sampler.temperature) if ranked else 0.0,
+            top_k=chance.sampler.top_k or self.table.vocabulary,
+            top_p=float(chance.sampler.top_p),
+        )

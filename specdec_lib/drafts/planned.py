@@ -24,14 +24,20 @@ TRUST = 20.0  # expected guesses after which the present text counts as much as 
 
 
 def situation(context: Context) -> int:
-    """The bin, 0…4 by `MATCHES`, of the length of the longest ending that occurred before."""
+    """Which of 5 bins the length of the longest suffix that occurred before falls into: 0, 1, 2–3,
+    4–7, or 8 tokens and more.
+    """
     text, *regions = searched(context)
     ending = text[-MATCHES[-1] :]
     return bisect_right(MATCHES, max(longest_ending(ending, region[:-1]) for region in regions))
 
 
 class Acceptance:
-    """Accepted and expected guesses of this generation; copies and pickles of it start empty."""
+    """Accepted and expected guesses of the present generation, per set of models that guessed.
+
+    Copies and pickles start empty, and another text starts anew, so that no result of a generation
+    depends on another.
+    """
 
     def __init__(self) -> None:
         self._last: tuple[Context, TokenTree, tuple[str, ...], float] | None = None
@@ -45,7 +51,8 @@ class Acceptance:
         """Count what became of what was kept, or start anew in another text: accepted ÷ expected
         guesses per set of models, faded and shrunk towards 1.
         """
-        last, self._last = self._last, None
+        last = self._last
+        self._last = None
         if last is None or context.begun is not last[0].tokens:
             self._sums = {}
         else:
@@ -79,11 +86,11 @@ def _taken(tree: TokenTree, tokens: tuple[int, ...]) -> int:
 @checked
 @dataclass(frozen=True, eq=False)
 class Planned:
-    """The guesses of the draft whose round is worth most here, t − λ c: t expected tokens, adjusted
-    by recent acceptance, c seconds, and λ the price of time (`theory.choosing`).
+    """Switches between drafts per context: picks the one whose round has the most expected tokens
+    minus price × seconds, t − λ c, where t follows recent acceptance (`theory.choosing`).
 
     parts              the drafts to choose from; of equal worth the first
-    tokens, seconds    [parts][5 situations]: expected per round, bonus included
+    tokens, seconds    [parts][5 situations]: expected per round, the bonus token included
     price              λ, in tokens per second: how many tokens one second is worth
 
     Which part guesses depends on committed tokens and on what became of earlier guesses, never on
@@ -100,12 +107,15 @@ class Planned:
         sizes = [len(SITUATIONS)] * len(self.parts)
         for name, table in (("tokens", self.tokens), ("seconds", self.seconds)):
             if [len(row) for row in table] != sizes or not sizes:
-                wanted = f"{len(SITUATIONS)} {name} for each of {len(self.parts)} parts, at least 1"
-                raise ValueError(f"a planned draft needs {wanted}, got {table}")
+                raise ValueError(
+                    f"a planned draft needs {len(SITUATIONS)} {name} for each of"
+                    f" {len(self.parts)} parts, at least 1, got {table}"
+                )
 
     def propose(self, context: Context, chance: Chance) -> TokenTree:
         """The best part's tree; its outcome counts when `propose` gets this context extended."""
-        here, accepted_share = situation(context), self.running.follow(context)
+        here = situation(context)
+        accepted_share = self.running.follow(context)
         guesses = [tokens[here] - 1 for tokens in self.tokens]
 
         def worth(part: int) -> float:

@@ -41,7 +41,11 @@ class Successors:
 
     @in_turn
     def keep(self, tokens: tuple[int, ...], logits: NodeLogits) -> None:
-        """Replace what is known after these tokens; a repeated token keeps its last node's."""
+        """Store the target's 8 likeliest successors of each token, in place of those before; of a
+        token that is repeated the last occurrence counts.
+
+        logits    one row after each token
+        """
         vocabulary = logits.shape[-1]
         if len(self.tokens) != vocabulary:
             self.tokens = np.full((vocabulary, KEPT), UNKNOWN, np.int64)
@@ -49,7 +53,9 @@ class Successors:
         best = torch.topk(logits.float(), min(KEPT, vocabulary))
         log_probs = best.values - logits.float().logsumexp(-1, keepdim=True)
         last = {token: node for node, token in enumerate(tokens)}
-        known, nodes, width = list(last), list(last.values()), best.indices.shape[-1]
+        known = list(last)
+        nodes = list(last.values())
+        width = best.indices.shape[-1]
         self.tokens[known, :width] = best.indices.cpu().numpy()[nodes]
         self.log_probs[known, :width] = log_probs.cpu().numpy()[nodes]
 
@@ -67,11 +73,15 @@ class Successors:
 class TokenRecycling:
     """A best-first tree of what the target held likely after each token when it last read it.
 
+    budget        guesses, at most
     depth         of the deepest guess, at most
     floor         lowest score of a guess
     match         turns ranks and gaps into scores where tokens are sampled
     siblings      "ranked": the likeliest under the shared noise; "top": the likeliest without noise
     successors    what was learnt; `dataclasses.replace` shares it
+
+    It learns while it decodes: its guesses depend on the prompts before, and so do the tokens that
+    `reject` gives, but not their distribution; `look_up` gives the target's own either way.
     """
 
     budget: Count = 16
@@ -86,8 +96,13 @@ class TokenRecycling:
             places = {node: (tree.tokens[node], tree.position(node) + 1) for node in widths}
             return {node: self._children(*place, chance) for node, place in places.items()}
 
-        sizes = {"budget": self.budget, "depth": self.depth, "floor": self.floor}
-        return grow_best(TokenTree.rooted(context), expand, **sizes)
+        return grow_best(
+            TokenTree.rooted(context),
+            expand,
+            budget=self.budget,
+            depth=self.depth,
+            floor=self.floor,
+        )
 
     def learn(self, context: Context, tree: TokenTree, target_logits: NodeLogits) -> None:
         """Keep the target's likeliest tokens after every node, accepted or not."""

@@ -13,7 +13,7 @@ from typing import Literal
 from specdec_lib.core.chance import Chance, Slots
 from specdec_lib.core.context import Context
 from specdec_lib.core.kinds import checked
-from specdec_lib.core.protocols import Draft, LanguageModel
+from specdec_lib.core.protocols import Draft, LanguageModel, Scout
 from specdec_lib.core.tree import Count, MatchTable, TokenTree
 from specdec_lib.drafts.cascade.reviewed import Reviewed
 from specdec_lib.drafts.ngram import NgramDraft
@@ -26,8 +26,9 @@ Path = tuple[int, ...]  # tokens from below the root down to a node
 @checked
 @dataclass(frozen=True)
 class StagedTree:
-    """The very tree of `draft`, in at most as many passes; what the scout guessed too has its
-    source. A fast model grows it in one compiled call where the scout is an n-gram table.
+    """Builds exactly the tree of `draft` in at most as many passes, because a scout guesses which
+    nodes come next; nodes that the scout also guessed carry its name. A fast model grows the tree
+    in one compiled call where the scout is an n-gram table.
 
     scout     guesses which nodes come next, for the draft to score in the same pass
     guided    how many nodes without logits the scout extends per pass, best-scored first
@@ -39,12 +40,14 @@ class StagedTree:
 
     def propose(self, context: Context, chance: Chance) -> TokenTree:
         """Grow the tree from the known logits, and score missing nodes, until none is missing."""
-        tree = self.draft.as_tree if isinstance(self.draft, ChainDraft) else self.draft
-        if isinstance(table := self.scout, NgramDraft):
-            scout = table.guesser(context, chance), self.guided, table.source
-            if (grown := tree.grown_by_model(context, chance, scout)) is not None:
+        draft = self.draft.as_tree if isinstance(self.draft, ChainDraft) else self.draft
+        if isinstance(self.scout, NgramDraft):
+            guesser = self.scout.guesser(context, chance)
+            scout = Scout(guesser, self.guided, self.scout.source)
+            grown = draft.grown_by_model(context, chance, scout)
+            if grown is not None:
                 return grown
-        reading = _Reading(self, tree, context, chance)
+        reading = _Reading(self, draft, context, chance)
         while True:
             tree = reading.draft.grow(context, chance, reading.children)
             if not reading.missing:
@@ -73,8 +76,9 @@ class _Reading:
             if path not in self.known:
                 self.missing.setdefault(path, (tree.scores[node], tree.slots(node)))
                 continue
-            key, known = (path, tree.slots(node), width), self.known[path]
+            key = (path, tree.slots(node), width)
             if key not in self.made:
+                known = self.known[path]
                 self.made[key] = self.draft.children(tree, node, known, self.chance, width)
             found[node] = self.made[key]
         return found

@@ -25,9 +25,13 @@ def best_acceptance(wanted: Distribution, offered: Distribution, width: int) -> 
 def best_acceptance_of_two(
     wanted: Distribution, offered: Distribution, *, distinct: bool = True, groups: int = GROUPS
 ) -> float:
-    """The same for two draws without (or with) replacement, by a linear programme: the largest flow
-    from drawn pairs to tokens. Tokens of neighbouring ratios wanted ÷ offered count as one, in at
-    most so many groups, which can only raise the number.
+    """The largest probability, over all couplings, that a token of `wanted` is among two draws of
+    `offered` without replacement, or with it where they need not be `distinct`.
+
+    groups    tokens of neighbouring ratios wanted ÷ offered count as one, in at most this number of
+              groups, which can only raise the result
+
+    Found by a linear programme: the largest flow from drawn pairs to tokens.
     """
     shares, pairs = _grouped(wanted, offered, distinct, groups)
     one, two = np.triu_indices(len(shares))
@@ -67,7 +71,8 @@ def _grouped(
     """The probability of each group to the target, and of each pair of them as the two draws."""
     order = np.argsort(_ratios(wanted, offered), kind="stable")
     order = order[offered[order] > 0]
-    wanted, offered = np.float64(wanted)[order], np.float64(offered)[order]
+    wanted = np.float64(wanted)[order]
+    offered = np.float64(offered)[order]
     place = np.minimum(groups * (np.cumsum(offered) - offered / 2), groups - 1).astype(int)
     place = np.unique(place, return_inverse=True)[1]
     target, draft = (np.bincount(place, weights=one) for one in (wanted, offered))
@@ -85,5 +90,6 @@ def _odds(offered: Distribution) -> Float64[np.ndarray, " vocab"]:
 
 
 def _ratios(wanted: Distribution, offered: Distribution) -> Float64[np.ndarray, " vocab"]:
-    wanted, offered = np.float64(wanted), np.float64(offered)
+    wanted = np.float64(wanted)
+    offered = np.float64(offered)
     return np.divide(wanted, offered, out=np.full_like(wanted, np.inf), where=offered > 0)

@@ -5,7 +5,7 @@ Source of the cascades: Chen et al. 2024 (cascade speculative drafting), section
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import accumulate, product
 from numbers import Integral, Real
 from operator import mul
@@ -69,7 +69,8 @@ def vertical_tokens(rate: Rate, inner_rate: Rate, length: Length, reviews: Lengt
 
     Source: theorem 4.3, (1 − α φ(α)^n) / (1 − α), as a sum, which also holds at α = 1.
     """
-    shrunk, kept = phi(inner_rate, length, rate), chain_tokens(rate * inner_rate, length)
+    shrunk = phi(inner_rate, length, rate)
+    kept = chain_tokens(rate * inner_rate, length)
     return shrunk**reviews + kept * math.fsum(shrunk**earlier for earlier in range(int(reviews)))
 
 
@@ -77,9 +78,11 @@ def vertical_tokens(rate: Rate, inner_rate: Rate, length: Length, reviews: Lengt
 def relay_speed_up(
     rates: Sequence[Rate], costs: Sequence[Cost], lengths: Sequence[Length]
 ) -> float:
-    """The EWIF of a horizontal cascade: drafters take turns along one chain, each guessing
-    `lengths` tokens one by one; ValueError unless each has a rate, a cost and a length. Source:
-    theorem 4.5, which table 1 is made of.
+    """The EWIF of a horizontal cascade (here called a relay): drafters take turns along one chain,
+    each guessing its number of `lengths` tokens one by one.
+
+    Raises ValueError unless each has a rate, a cost and a length. Source: theorem 4.5, of which
+    table 1 is made.
     """
     if not len(rates) == len(costs) == len(lengths):
         got = f"{len(rates)} rates, {len(costs)} costs and {len(lengths)} lengths"
@@ -103,3 +106,31 @@ def best_relay(rates: Sequence[Real], costs: Sequence[Real], *, longest: Length)
     every = product(range(int(longest) + 1), repeat=len(rates))
     tried = (BestLengths(lengths, relay_speed_up(rates, costs, lengths)) for lengths in every)
     return max(tried, key=lambda one: one.speed_up)
+
+
+@checked
+def counted_speed_up(
+    tokens: Cost, passes: Mapping[str, Cost], prices: Mapping[str, Cost], *, target: str
+) -> float:
+    """The speed-up of any nesting of drafts by counted passes, in the paper the standardised
+    walltime improvement (SWI): emitted tokens at the target's price ÷ all passes at their own.
+
+    passes    by model, all of them together
+    prices    of one pass, by model, in one unit: seconds, parameters, …; others may be there too
+
+    Raises ValueError for a model that ran without a price, and unless the target ran at a price
+    above 0. Source: section 5.1.
+    """
+    for model in passes:
+        if model not in prices:
+            raise ValueError(
+                f"a model that ran needs a price: {model} has none;"
+                f" there are {', '.join(prices) or 'none'}"
+            )
+    if not (passes.get(target, 0) > 0 and prices[target] > 0):
+        raise ValueError(
+            f"the target's passes and price are above 0; got {target!r},"
+            f" passes {dict(passes)}, prices {dict(prices)}"
+        )
+    paid = math.fsum(count * prices[model] for model, count in passes.items())
+    return float(tokens * prices[target] / paid)

@@ -7,7 +7,6 @@ situations come as often, whichever draft is used.
 """
 
 from collections.abc import Hashable, Mapping, Sequence
-from operator import mul
 from typing import NamedTuple
 
 from specdec_lib.core.kinds import checked
@@ -19,14 +18,20 @@ PRIOR = 60.0  # rounds in a situation after which its own mean counts as much as
 
 
 class Tally(NamedTuple):
-    """A number of rounds, and the tokens and seconds of all of them."""
+    """A number of rounds, and the tokens and seconds of all of them together.
+
+    At a price of 50 tokens per second, a round of 3 tokens in 0.02 seconds is worth 3 − 50 · 0.02:
+
+    >>> Tally(rounds=1, tokens=3, seconds=0.02).worth(50)
+    2.0
+    """
 
     rounds: float
     tokens: float
     seconds: float
 
     def worth(self, price: float) -> float:
-        """t − λ c, with λ the price of a second in tokens."""
+        """The tokens minus what their seconds cost, t − λ c, with λ the `price` of a second."""
         return self.tokens - price * self.seconds
 
 
@@ -38,8 +43,10 @@ class Policy(NamedTuple):
 
 
 class Margin(NamedTuple):
-    """What the gain of a setting over plain decoding hangs on.
+    """How sensitive a setting's speed-up over plain decoding is: where it would break even, and
+    what it would be if drafts or extra rows were free.
 
+    tokens          emitted per round
     needed          tokens per round from which on it pays
     dearer_drafts   how many times as long the drafts' passes may take before it pays no more; at 0
                     or less even free ones do not pay; infinite without any
@@ -55,15 +62,26 @@ class Margin(NamedTuple):
 
 
 def smoothed(tallies: Sequence[Tally], rounds: float = PRIOR) -> list[Tally]:
-    """Means per round of each situation, drawn towards the mean of all by so many rounds of it;
-    ValueError if no situation has a round.
+    """The means per round of each situation, shrunk to the mean over all situations, which counts
+    as much as `rounds` rounds of the situation's own.
+
+    >>> often, never = smoothed([Tally(60, 180, 6.0), Tally(0, 0, 0.0)], rounds=60)
+    >>> often.tokens, never.tokens
+    (3.0, 3.0)
+
+    Raises ValueError if no situation has a round.
     """
-    total = Tally(*map(sum, zip(*tallies, strict=True)))
-    if not total.rounds > 0:
+    total = sum(one.rounds for one in tallies)
+    if not total > 0:
         raise ValueError(f"tallies need a round in some situation, got {list(tallies)}")
-    mean = [value / total.rounds for value in total]
+    tokens = sum(one.tokens for one in tallies) / total
+    seconds = sum(one.seconds for one in tallies) / total
     return [
-        Tally(1.0, *((one[at] + rounds * mean[at]) / (one.rounds + rounds) for at in (1, 2)))
+        Tally(
+            rounds=1.0,
+            tokens=(one.tokens + rounds * tokens) / (one.rounds + rounds),
+            seconds=(one.seconds + rounds * seconds) / (one.rounds + rounds),
+        )
         for one in tallies
     ]
 
@@ -76,17 +94,21 @@ def best_policy(means: Mapping[Hashable, Sequence[Tally]], shares: Sequence[floa
     shares    of rounds in each situation, whichever draft is used
     """
     if not means or {len(its) for its in means.values()} != {len(shares)}:
-        got = f"{len(means)} and {len(shares)}"
-        raise ValueError(f"a policy needs drafts with a tally per situation, got {got}")
+        raise ValueError(
+            f"a policy needs drafts with a tally per situation, got {len(means)} and {len(shares)}"
+        )
 
     def worthiest(place: int, price: float) -> Hashable:
         return max(means, key=lambda name: means[name][place].worth(price))
 
-    choice, price = (), 0.0
+    choice = ()
+    price = 0.0
     for _ in range(STEPS):
-        before, choice = price, tuple(worthiest(place, price) for place in range(len(shares)))
+        before = price
+        choice = tuple(worthiest(place, price) for place in range(len(shares)))
         taken = [means[name][place] for place, name in enumerate(choice)]
-        _, tokens, seconds = (sum(map(mul, shares, column)) for column in zip(*taken, strict=True))
+        tokens = sum(share * one.tokens for share, one in zip(shares, taken, strict=True))
+        seconds = sum(share * one.seconds for share, one in zip(shares, taken, strict=True))
         price = tokens / seconds
         if price - before <= SAME * price:
             break
@@ -100,9 +122,11 @@ def margin(
     overhead: Overhead = NO_OVERHEAD,
     plain_overhead: Overhead = NO_OVERHEAD,
 ) -> Margin:
-    """What the gain of `work` over `plain`, on the same text, hangs on."""
+    """How sensitive the speed-up of `work` over `plain` is, both on the same text."""
     alone = plain.seconds(tables, plain_overhead) / plain.tokens  # seconds per token
-    whole, drafts, saved = work.seconds(tables, overhead), 0.0, 0.0
+    whole = work.seconds(tables, overhead)
+    drafts = 0.0
+    saved = 0.0
     for (model, rows, context), count in work.passes.items():
         seconds = tables[model].at(rows, context)
         if model != work.target:
@@ -111,9 +135,9 @@ def margin(
             saved += count * (seconds - tables[model].at(1, context))
     budget = alone * work.tokens - (whole - drafts)
     return Margin(
-        work.tokens_per_round,
-        whole / work.rounds / alone,
-        budget / drafts if drafts else float("inf"),
-        alone * work.tokens / (whole - drafts),
-        alone * work.tokens / (whole - max(0.0, saved)),
+        tokens=work.tokens_per_round,
+        needed=whole / work.rounds / alone,
+        dearer_drafts=budget / drafts if drafts else float("inf"),
+        free_drafts=alone * work.tokens / (whole - drafts),
+        free_rows=alone * work.tokens / (whole - max(0.0, saved)),
     )

@@ -85,7 +85,8 @@ def pass_flops(
     context: Annotated[Integral, Within(0)],
 ) -> float:
     """Operations of one pass: two per weight and row, and attention to the context and all rows."""
-    rows, context = int(rows), int(context)  # numpy's integers may overflow
+    rows = int(rows)  # numpy's integers may overflow
+    context = int(context)
     attention = 4 * model.layers * model.query_width * (context + rows)
     return float(rows * (2 * model.weights + attention))
 
@@ -99,10 +100,14 @@ def bytes_moved(
 
     rows, context_tokens    of all passes together
     """
-    passes, rows, context = float(passes), float(rows), float(context_tokens)
+    passes = float(passes)
+    rows = float(rows)
+    context = float(context_tokens)
     if not (rows >= passes >= 0 and context >= 0):
-        got = f"{passes:g} passes, {rows:g} rows and {context:g} context tokens"
-        raise ValueError(f"a pass has at least 1 row, and counts are 0 or more; got {got}")
+        raise ValueError(
+            "a pass has at least 1 row, and counts are 0 or more;"
+            f" got {passes:g} passes, {rows:g} rows and {context:g} context tokens"
+        )
     numbers = passes * model.weights + 2 * model.layers * model.key_width * (context + 2 * rows)
     if activations:
         numbers += rows * (2 * model.layers * model.layer_activations + model.vocabulary)
@@ -114,8 +119,8 @@ def arithmetic_intensity(
     model: ModelShape, rows: Integral, context: Integral, *, activations: bool = True
 ) -> float:
     """Operations per byte of one pass."""
-    counts = {"passes": 1, "rows": rows, "context_tokens": context}
-    return pass_flops(model, rows, context) / bytes_moved(model, **counts, activations=activations)
+    moved = bytes_moved(model, passes=1, rows=rows, context_tokens=context, activations=activations)
+    return pass_flops(model, rows, context) / moved
 
 
 @checked

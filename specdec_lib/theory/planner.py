@@ -29,7 +29,11 @@ class MapCell(NamedTuple):
 
 
 class BreakEven(NamedTuple):
-    """The least rate and the highest cost at which a chain pays, each at the other's value."""
+    """Where a chain begins to pay.
+
+    acceptance_rate    the least rate that pays at the given cost; None if none does
+    cost               the highest cost that pays at the given rate; None if not even 0 does
+    """
 
     acceptance_rate: float | None
     cost: float | None
@@ -65,8 +69,10 @@ def chain_map(
                 passes: added to `verify` of `chain_speed_up`
     """
     if min(lengths, default=0) < 1 or not all(one >= 0 for one in (*costs, overhead)):
-        wanted = "a map needs lengths of at least 1, and costs and an overhead of 0 or more"
-        raise ValueError(f"{wanted}, got {list(lengths)}, {list(costs)}, {overhead}")
+        raise ValueError(
+            "a map needs lengths of at least 1, and costs and an overhead of 0 or more,"
+            f" got {list(lengths)}, {list(costs)}, {overhead}"
+        )
     tokens = np.array([[chain_tokens(rate, length) for length in lengths] for rate in rates])
     passes = np.outer(np.float64(costs), lengths) + _round_costs(lengths, verify, overhead)
     speed = tokens[:, None, :] / passes
@@ -95,16 +101,23 @@ def chain_break_even(
     ever = pays(1.0)  # which checks the arguments
     tokens = [chain_tokens(acceptance_rate, length) for length in lengths]
     most = ((tokens - _round_costs(lengths, verify, overhead)) / lengths).max()
-    low, high = 0.0, 1.0
+    low = 0.0
+    high = 1.0
     while high - low > CLOSE:
         middle = (low + high) / 2
-        low, high = (low, middle) if pays(middle) else (middle, high)
+        if pays(middle):
+            high = middle
+        else:
+            low = middle
     return BreakEven(high if ever else None, float(most) if most >= 0 else None)
 
 
 def tree_work(shape: Shape, rates: Rates, *, context: Integral = 256) -> Work:
-    """The expected work of one round of a fixed tree: a draft pass per level over its inner nodes
-    (without the second row after a whole path), and a target pass over all nodes.
+    """The expected work of one round of a fixed tree: a draft pass per level over its inner nodes,
+    and a target pass over all nodes.
+
+    A round after one whose whole path was accepted also reads that path's last token in its first
+    draft pass; this second row is not counted.
     """
     rows = Counter(shape.depths[node] for node in set(shape.parents[1:])).values()
     passes: Counter[Pass] = Counter(("draft", level, int(context)) for level in rows)
@@ -131,7 +144,8 @@ def tree_gains(
     if not (budgets and depths and widths):
         raise ValueError("give at least one budget, depth and width to try")
     alone = plain_work(context=context).tokens_per_second(tables, plain)
-    vectors, found = [list(vector) for vector in rates], []
+    vectors = [list(vector) for vector in rates]
+    found = []
     for width, depth in product(map(int, widths), map(int, depths)):
         narrow = [vector[:width] for vector in vectors]
         largest = best_tree(narrow, max(budgets), depth)

@@ -39,11 +39,16 @@ def _checked_rates(rates: Rates, *, falling: bool = False) -> tuple[tuple[float,
     if not vectors:
         raise ValueError("rates need at least one vector, for depth 1 and all deeper ones")
     for depth, vector in enumerate(vectors, 1):
-        got = f"{vector} at depth {depth}"
         if not all(0 <= rate <= 1 for rate in vector) or sum(vector) > 1 + SLACK:
-            raise ValueError(f"rates of siblings lie in [0, 1] and sum to at most 1, got {got}")
+            raise ValueError(
+                "rates of siblings lie in [0, 1] and sum to at most 1,"
+                f" got {vector} at depth {depth}"
+            )
         if falling and any(later > earlier for earlier, later in pairwise(vector)):
-            raise ValueError(f"rates must not rise with the rank, got {got}; use monotone(rates)")
+            raise ValueError(
+                f"rates must not rise with the rank, got {vector} at depth {depth};"
+                " use monotone(rates)"
+            )
     return vectors
 
 
@@ -70,7 +75,8 @@ def expected_tokens(shape: Shape, rates: Rates) -> float:
 
 def path_probabilities(shape: Shape, rates: Rates) -> list[float]:
     """P(the target takes the whole path) to each node, 1 for the root."""
-    vectors, paths = _checked_rates(rates), [1.0]
+    vectors = _checked_rates(rates)
+    paths = [1.0]
     slots = zip(shape.parents[1:], shape.depths[1:], shape.ranks[1:], strict=True)
     for parent, depth, rank in slots:
         vector = _at_depth(vectors, depth)
@@ -88,8 +94,12 @@ def best_tree(rates: Rates, budget: Budget, depth: Depth | None = None) -> Shape
     al. 2024 (Sequoia), as no child or later sibling is worth more.
     """
     vectors = _checked_rates(rates, falling=True)
-    limits = {"depth": depth, "floor": math.ulp(0.0)}
-    slots = grow_best_first(lambda slot: _at_depth(vectors, len(slot.ranks) + 1), budget, **limits)
+    slots = grow_best_first(
+        lambda slot: _at_depth(vectors, len(slot.ranks) + 1),
+        budget,
+        depth=depth,
+        floor=math.ulp(0.0),
+    )
     return Shape((NO_PARENT, *(slot.parent for slot in slots)))
 
 
@@ -105,12 +115,16 @@ def tokens_by_budget(rates: Rates, budget: Budget, depth: Depth | None = None) -
 def tree_table(
     rates: Rates, nodes: Annotated[Integral, Within(1, 256)], depth: Depth | None = None
 ) -> float:
-    """The same by dynamic programming, for rates that may rise with the rank, and much slower.
+    """Expected tokens of the best tree of at most `nodes` guesses, by dynamic programming: unlike
+    `best_tree` for rates that may rise with the rank, and much slower.
+
     Source: Chen et al. 2024 (Sequoia), there with one vector for all depths and the root counted.
     """
-    vectors, added = _checked_rates(rates), np.zeros(int(nodes) + 1)
+    vectors = _checked_rates(rates)
+    added = np.zeros(int(nodes) + 1)  # tokens that at most 0, 1, … guesses add
     for level in range(int(nodes if depth is None else min(depth, nodes)), 0, -1):
-        below, added = added, np.zeros(len(added))  # tokens that at most 0, 1, … guesses add
+        below = added
+        added = np.zeros(len(added))
         for rate in reversed(_at_depth(vectors, level)):
             child = rate * (1 + below)
             most = range(1, len(added))
@@ -132,7 +146,8 @@ def best_budget(
     Source: Chen et al. 2024 (Sequoia), the hardware-aware choice.
     """
     vectors = _checked_rates(rates, falling=True)
-    budgets, depths = sorted(map(int, budgets)), sorted(map(int, depths))
+    budgets = sorted(map(int, budgets))
+    depths = sorted(map(int, depths))
     if not budgets or not depths:
         raise ValueError(f"give a budget and a depth to try, got {budgets} and {depths}")
     best = TreePlan(0, 0, 1.0)
@@ -142,8 +157,12 @@ def best_budget(
         deepest = [*accumulate(shape.depths, max)]
         for guesses in sorted({min(budget, shape.guesses) for budget in budgets} - {0}):
             cost = 1.0 if verify is None else verify(guesses + 1)
-            passes = {"draft_passes": deepest[guesses], "draft_cost": draft_cost}
-            found = speed_up(tokens[guesses], **passes, verify=cost)
+            found = speed_up(
+                tokens[guesses],
+                draft_passes=deepest[guesses],
+                draft_cost=draft_cost,
+                verify=cost,
+            )
             if found > best.speed_up:
                 best = TreePlan(guesses, deepest[guesses], found)
     return best

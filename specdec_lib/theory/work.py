@@ -26,8 +26,10 @@ class PassTable:
         sizes = [len(line) for line in self.seconds]
         rising = all([*grid] == sorted(set(grid)) for grid in (self.rows, self.contexts))
         if not (rising and sizes and sizes == [len(self.rows) or None] * len(self.contexts)):
-            got = f"{list(self.rows)}, {list(self.contexts)} and {sizes} seconds"
-            raise ValueError(f"rows and contexts rise, with seconds for every pair, got {got}")
+            raise ValueError(
+                "rows and contexts rise, with seconds for every pair,"
+                f" got {list(self.rows)}, {list(self.contexts)} and {sizes} seconds"
+            )
 
     def at(self, rows: Real, context: Real = 0) -> float:
         """Seconds of a pass, linear between measured places and along the last line beyond them;
@@ -83,13 +85,23 @@ class Work:
             raise ValueError(f"rounds emit a token or more, with counts of 0 or more; got {self}")
 
     def __add__(self, other: "Work") -> "Work":
-        """The sum of both, which have one target."""
+        """The sum of both; raises ValueError unless the same model verifies in both."""
+        if self.target != other.target:
+            raise ValueError(
+                "work of one target is added to work of the same target,"
+                f" got {self.target!r} and {other.target!r}"
+            )
         passes = {
             place: self.passes.get(place, 0.0) + other.passes.get(place, 0.0)
             for place in {**self.passes, **other.passes}
         }
-        tokens, rounds = self.tokens + other.tokens, self.rounds + other.rounds
-        return Work(tokens, rounds, self.guesses + other.guesses, passes, self.target)
+        return Work(
+            self.tokens + other.tokens,
+            self.rounds + other.rounds,
+            self.guesses + other.guesses,
+            passes,
+            self.target,
+        )
 
     @property
     def tokens_per_round(self) -> float:
@@ -113,7 +125,8 @@ class Work:
 
     def seconds(self, tables: Tables, overhead: Overhead = NO_OVERHEAD) -> float:
         """Seconds in all."""
-        guesses, passes = overhead.guess * self.guesses, overhead.draft_pass * self.draft_passes
+        guesses = overhead.guess * self.guesses
+        passes = overhead.draft_pass * self.draft_passes
         return self.model_seconds(tables) + (overhead.round * self.rounds + guesses + passes)
 
     def tokens_per_second(self, tables: Tables, overhead: Overhead = NO_OVERHEAD) -> float:
@@ -131,5 +144,6 @@ def _interpolate(places: Sequence[int], values: Sequence[float], at: float) -> f
     if len(places) == 1:
         return values[0]
     upper = min(max(bisect.bisect_left(places, at), 1), len(places) - 1)
-    low, high = places[upper - 1], places[upper]
+    low = places[upper - 1]
+    high = places[upper]
     return values[upper - 1] + (values[upper] - values[upper - 1]) * (at - low) / (high - low)

@@ -43,13 +43,16 @@ class EveryBranch(Chance):
     branches: Branches = field(default_factory=Branches)
 
     def noise_key(self, position: int) -> int:
-        if (temperature := self.sampler.temperature) > 0:
-            remedy = "use siblings without noise, or temperature 0"
-            raise ValueError(f"noise cannot be enumerated; {remedy} instead of {temperature}")
+        if self.sampler.temperature > 0:
+            raise ValueError(
+                "noise cannot be enumerated; use siblings without noise, or temperature 0"
+                f" instead of {self.sampler.temperature}"
+            )
         return super().noise_key(position)
 
     def coin(self, probability: float, root_position: int, slots: Slots) -> bool:
-        heads, key = min(1.0, max(0.0, probability)), ("coin", self.nesting, root_position, slots)
+        heads = min(1.0, max(0.0, probability))
+        key = ("coin", self.nesting, root_position, slots)
         return bool(self.branches.decide(key, [1 - heads, heads]))
 
     def draw(self, use: str, probs: PerToken, root_position: int, slots: Slots) -> int:

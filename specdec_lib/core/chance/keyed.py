@@ -15,7 +15,7 @@ import torch
 from jaxtyping import Float64, Int
 
 from specdec_lib.core.chance.sampler import Candidates, PerToken, Sampler, checked_logits, largest
-from specdec_lib.core.kinds import checked
+from specdec_lib.core.kinds import checked, unchecked
 
 Slots = tuple[int, ...]  # child ranks from the root down to a node; () is the root
 Nesting = tuple[tuple[str, Slots], ...]
@@ -57,7 +57,9 @@ class Chance:
         return tokens, [values[0] - value for value in values]
 
     def gaps(self, logits: PerToken, position: int, tokens: Sequence[int]) -> list[float]:
-        """The gap of each token as in `rank`; inf if the warped distribution excludes it."""
+        """How far each token's noisy log-probability lies below the best one's, in nats; inf if the
+        warped distribution excludes the token. At temperature 0 there is no noise.
+        """
         allowed, perturbed = self._perturbed(logits, position)
         values = np.full(len(logits), -math.inf)
         values[slice(None) if allowed is None else allowed] = perturbed
@@ -82,9 +84,7 @@ class Chance:
         """A Chance for a part of a composite draft: the same noise, independent coins and draws. A
         draft that asks a part at several roots in one round adds the root's position to `slots`.
         """
-        longer = object.__new__(type(self))  # all but the nesting was checked before
-        vars(longer).update(vars(self) | {"nesting": (*self.nesting, (part, slots))})
-        return longer
+        return unchecked(type(self), **vars(self) | {"nesting": (*self.nesting, (part, slots))})
 
     def noise(self, position: int, tokens: Sequence[int]) -> list[float]:
         """The noise that `choose` and `rank` add to these tokens' log-probabilities, in nats."""
@@ -98,14 +98,15 @@ class Chance:
         return (key >> 11) * 2.0**-53
 
     def noise_key(self, position: int) -> int:
-        """The 64 bits that give all noise of a position, also in the compiled runtime."""
+        """The 64-bit key of the Gumbel noise at a position; the compiled runtime uses the same."""
         return _key("noise", self.seed, int(position))
 
     def _perturbed(self, logits: PerToken, position: int) -> Candidates:
         """Allowed tokens; log-probabilities plus noise, or unwarped logits at temperature 0."""
         if self.sampler.temperature == 0:
             return None, checked_logits(logits)
-        key, (tokens, log_probs) = self.noise_key(position), self.sampler.candidates(logits)
+        key = self.noise_key(position)
+        tokens, log_probs = self.sampler.candidates(logits)
         noise = _whole_noise(key, len(logits)) if tokens is None else _noise(key, tokens)
         return tokens, log_probs.astype(np.float64) + noise
 

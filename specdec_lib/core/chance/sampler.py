@@ -36,8 +36,10 @@ class Sampler:
 
     def __post_init__(self) -> None:
         if not (self.temperature == 0 or LEAST_TEMPERATURE <= self.temperature < math.inf):
-            wanted = f"0 or a finite number of at least {LEAST_TEMPERATURE}"
-            raise ValueError(f"temperature must be {wanted}, got {self.temperature}")
+            raise ValueError(
+                f"temperature must be 0 or a finite number of at least {LEAST_TEMPERATURE},"
+                f" got {self.temperature}"
+            )
 
     def probs(self, logits: PerToken) -> PerToken:
         """The warped distribution; ValueError if a logit is NaN or +inf, or none is finite."""
@@ -48,7 +50,8 @@ class Sampler:
 
     def candidates(self, logits: PerToken) -> Candidates:
         """The warped distribution's tokens and log-probabilities; raises ValueError as `probs`."""
-        tokens, log_probs = None, checked_logits(logits)
+        tokens = None
+        log_probs = checked_logits(logits)
         if self.temperature == 0:
             return np.array([log_probs.argmax()]), np.zeros(1, log_probs.dtype)
         if self.top_k is not None and self.top_k < len(log_probs):
@@ -69,9 +72,12 @@ class Sampler:
 def checked_logits(logits: PerToken) -> Float[np.ndarray, " vocab"]:
     """The logits on the CPU, in float32 or float64; ValueError unless the largest is finite."""
     values = (logits if logits.dtype == torch.float64 else logits.float()).numpy(force=True)
-    if not math.isfinite(highest := values.max()):  # NaN if any logit is
-        wanted = "logits must hold no NaN or +inf and at least one finite value"
-        raise ValueError(f"{wanted}, their maximum is {float(highest)}")
+    highest = values.max()  # NaN if any logit is
+    if not math.isfinite(highest):
+        raise ValueError(
+            "logits must hold no NaN or +inf and at least one finite value,"
+            f" their maximum is {float(highest)}"
+        )
     return values
 
 
@@ -92,7 +98,8 @@ def largest(values: Float[np.ndarray, " n"], k: int) -> tuple[list[int], list[fl
     found = values[places]
     if k < len(found):
         kept = np.flatnonzero(found >= _kth_largest(found, k))
-        places, found = places[kept], found[kept]
+        places = places[kept]
+        found = found[kept]
     order = np.argsort(-found, kind="stable")[:k]
     return places[order].tolist(), found[order].tolist()
 

@@ -94,11 +94,12 @@ def decode(
     distribution (`reject`). Models first forget what they read; for the arguments see `rounds`.
     """
     context = check_arguments(target, draft, prompt)
-    limits = {"max_new_tokens": max_new_tokens, "stop_tokens": stop_tokens}
-    loop = rounds(target, draft, context, chance, rule=rule, **limits)
-    prefill, done = read_prompt(target, draft, context), []
-    for played, ended in loop:
-        context, stop = context.extended(played.emitted), ended
+    run = _run(target, draft, chance, rule, stop_tokens)
+    prefill = read_prompt(target, draft, context)
+    done = []
+    for played, ended in run.rounds(context, max_new_tokens):
+        context = context.extended(played.emitted)
+        stop = ended
         done.append(played)
     return Generation(context, tuple(done), stop, prefill)
 
@@ -123,28 +124,27 @@ def rounds(
 
     Raises ValueError, before any work, if an argument does not fit.
     """
-    context, last = check_arguments(target, draft, prompt), target.vocabulary - 1
-    for stop in stop_tokens:
-        if not 0 <= stop <= last:
-            raise ValueError(f"a stop token is 0 to {last} in the target's vocabulary, got {stop}")
-    models, learners = models_in(target, draft).values(), learners_in(draft)
-    run = _Run(target, draft, chance, rule, frozenset(map(int, stop_tokens)), models, learners)
-    return run.rounds(context, max_new_tokens)
+    context = check_arguments(target, draft, prompt)
+    return _run(target, draft, chance, rule, stop_tokens).rounds(context, max_new_tokens)
 
 
 def check_arguments(target: LanguageModel, draft: Draft, prompt: TokensSoFar) -> Context:
     """The prompt as a context; raises ValueError unless it and the draft fit the target."""
     context = prompt if isinstance(prompt, Context) else Context.of(tuple(map(int, prompt)))
-    vocabulary, most = target.vocabulary, target.max_positions
+    vocabulary = target.vocabulary
+    most = target.max_positions
     if (largest := max(context.tokens)) >= vocabulary:
-        ends = f"the target's vocabulary ends at {vocabulary - 1}"
-        raise ValueError(f"the prompt holds token {largest}, {ends}")
+        raise ValueError(
+            f"the prompt holds token {largest}, the target's vocabulary ends at {vocabulary - 1}"
+        )
     if len(context) > most:
         raise ValueError(f"the prompt has {len(context)} tokens, the target reads at most {most}")
     for name, size in vocabularies_in(draft):
         if size != vocabulary:
-            both = f"{name} has {size} tokens, {target.name} {vocabulary}"
-            raise ValueError(f"a draft must share the target's vocabulary: {both}")
+            raise ValueError(
+                f"a draft must share the target's vocabulary: {name} has {size} tokens,"
+                f" {target.name} {vocabulary}"
+            )
     return context
 
 
@@ -198,7 +198,8 @@ class _Run:
             yield played, stop
 
     def play(self, context: Context, room: int) -> Round:
-        before, started = _usage(self.models), time.perf_counter()
+        before = _usage(self.models)
+        started = time.perf_counter()
         proposed = self.draft.propose(context, self.chance)
         if not isinstance(proposed, TokenTree):
             raise ValueError(f"a draft proposes a TokenTree, got {shown(proposed)}")
@@ -222,3 +223,22 @@ class _Run:
             seconds=time.perf_counter() - started,
             usage=_usage(self.models, before),
         )
+
+
+def _run(
+    target: LanguageModel, draft: Draft, chance: Chance, rule: Rule, stop_tokens: Collection[int]
+) -> _Run:
+    """A generation to be started; raises ValueError for a stop token outside the vocabulary."""
+    last = target.vocabulary - 1
+    for stop in stop_tokens:
+        if not 0 <= stop <= last:
+            raise ValueError(f"a stop token is 0 to {last} in the target's vocabulary, got {stop}")
+    return _Run(
+        target,
+        draft,
+        chance,
+        rule,
+        stops=frozenset(map(int, stop_tokens)),
+        models=models_in(target, draft).values(),
+        learners=learners_in(draft),
+    )

@@ -47,8 +47,10 @@ def learners_in(*drafts: Draft) -> tuple[Learner, ...]:
 def refuse_learners(where: str, *drafts: Draft) -> None:
     """Raises ValueError, saying where, if a draft learns while it decodes."""
     for learner in learners_in(*drafts):
-        rest = "whose rounds depend on what was decoded before"
-        raise ValueError(f"{where} takes no draft that learns, {rest}: {type(learner).__name__}")
+        raise ValueError(
+            f"{where} takes no draft that learns, whose rounds depend on what was decoded before:"
+            f" {type(learner).__name__}"
+        )
 
 
 def vocabularies_in(*parts: object) -> list[tuple[str, int]]:

@@ -34,9 +34,10 @@ class MatchTable:
             raise ValueError(f"match rates are probabilities that never rise, got {self.rates}")
         wanted = [len(self.rates)] * (len(self.edges) + 1 if self.edges else 0)
         if list(self.edges) != sorted(set(self.edges)) or list(map(len, self.binned)) != wanted:
-            bins = f"one bin more than edges, each of {len(self.rates)} rates"
-            got = f"{self.edges} and {self.binned}"
-            raise ValueError(f"a table has rising edges and {bins}, got {got}")
+            raise ValueError(
+                "a table has rising edges and one bin more than edges, each of"
+                f" {len(self.rates)} rates, got {self.edges} and {self.binned}"
+            )
 
     @property
     def bins(self) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from specdec_lib.core.chance import Slots
 from specdec_lib.core.context import Context
+from specdec_lib.core.kinds import unchecked
 from specdec_lib.core.tree.shape import NO_PARENT, ROOT, check_parents, children_of, depths_of
 
 
@@ -42,14 +43,18 @@ class TokenTree:
     def _check_nodes(self, first: int) -> None:
         lengths = [*map(len, (self.tokens, self.parents, self.sources, self.scores, self.rows))]
         if len(set(lengths)) != 1 or not self.tokens:
-            wanted = "one token, parent, source, score and row per node, and a root"
-            raise ValueError(f"a tree needs {wanted}; got {lengths}")
+            raise ValueError(
+                "a tree needs one token, parent, source, score and row per node, and a root;"
+                f" got {lengths}"
+            )
         check_parents(self.parents, first)
         for node in range(max(1, first), len(self.tokens)):
-            score, above = self.scores[node], self.scores[self.parents[node]]
-            if not 0 <= score <= above:
-                wanted = f"a score lies between 0 and the parent's {above}"
-                raise ValueError(f"{wanted}: node {node} has {score}")
+            above = self.scores[self.parents[node]]
+            if not 0 <= self.scores[node] <= above:
+                raise ValueError(
+                    f"a score lies between 0 and the parent's {above}:"
+                    f" node {node} has {self.scores[node]}"
+                )
         if (least := min(self.tokens[first:], default=0)) < 0:
             raise ValueError(f"tokens are numbers from 0 on, got {least}")
 
@@ -67,8 +72,8 @@ class TokenTree:
                 number.setdefault(tuple(path[:end]), len(number))
         _, *starts = number
         parents = [number[start[:-1]] for start in starts]
-        given = {"source": "", "scores": [0.0] * len(starts)}
-        return cls.rooted(context).grown([start[-1] for start in starts], parents, **given)
+        tokens = [start[-1] for start in starts]
+        return cls.rooted(context).grown(tokens, parents, source="", scores=[0.0] * len(starts))
 
     def grown(
         self,
@@ -85,17 +90,18 @@ class TokenTree:
         source     one for all new nodes, or one for each
         scores     of the whole path, not relative to the parent's
         """
-        longer = object.__new__(TokenTree)  # the nodes so far were checked before
         sources = (source,) * len(tokens) if isinstance(source, str) else source
-        vars(longer).update(
+        new_rows = [None] * len(tokens) if rows is None else rows
+        longer = unchecked(
+            TokenTree,
             root_position=self.root_position,
             tokens=(*self.tokens, *tokens),
             parents=(*self.parents, *parents),
             sources=(*self.sources, *sources),
             scores=(*self.scores, *scores),
-            rows=(*self.rows, *([None] * len(tokens) if rows is None else rows)),
+            rows=(*self.rows, *new_rows),
         )
-        longer._check_nodes(len(self))
+        longer._check_nodes(len(self))  # the nodes so far were checked before
         return longer
 
     def grafted(self, node: int, guessed: "TokenTree") -> "TokenTree":
@@ -174,7 +180,7 @@ class TokenTree:
         return self._kept(kept), {node: new for new, node in enumerate(kept)}
 
     def cut(self, depth: int) -> "TokenTree":
-        """This tree down to `depth`, rows kept: `reject` stays exact, whatever was drawn."""
+        """This tree without the nodes below `depth`; rows are kept, and `reject` stays exact."""
         return self._kept([node for node, its in enumerate(self.depths) if its <= depth])
 
     def truncated(self, budget: int) -> "TokenTree":
@@ -187,7 +193,9 @@ class TokenTree:
         """Equal siblings made one: best score, first source; ValueError for a tree with rows."""
         self._refuse_rows("merged")
         place: dict[tuple[int, int], int] = {}
-        moved, kept, scores = [ROOT], [ROOT], [self.scores[ROOT]]
+        moved = [ROOT]
+        kept = [ROOT]
+        scores = [self.scores[ROOT]]
         for node in range(1, len(self)):
             key = (moved[self.parents[node]], self.tokens[node])
             if key not in place:

@@ -11,7 +11,8 @@ from typing import Annotated, NamedTuple
 from specdec_lib.core.chance import Slots
 from specdec_lib.core.kinds import Within, checked, shown
 
-ROOT, NO_PARENT = 0, -1
+ROOT = 0
+NO_PARENT = -1
 MOST_IN_TREE = 4096  # of a tree: the mask of a pass grows with their square
 Count = Annotated[int, Within(1, MOST_IN_TREE)]
 Length = Annotated[int, Within(0, MOST_IN_TREE)]
@@ -42,7 +43,8 @@ class Shape:
     def of_widths(cls, widths: Sequence[Count]) -> "Shape":
         """The shape with `widths[d]` children for every node at depth d."""
         check_widths(widths)
-        parents, level = [NO_PARENT], [ROOT]
+        parents = [NO_PARENT]
+        level = [ROOT]
         for width in widths:
             first = len(parents)
             parents += [node for node in level for _ in range(width)]
@@ -97,7 +99,8 @@ class Shape:
     @checked
     def cut(self, budget: Annotated[int, Within(0)]) -> "Shape":
         """The shape of this one's first `budget` guesses in breadth-first order."""
-        children, order = children_of(self.parents), [ROOT]
+        children = children_of(self.parents)
+        order = [ROOT]
         for node in order:  # grows while it is read
             order += children[node]
         order = order[: budget + 1]
@@ -111,8 +114,10 @@ def check_parents(parents: Sequence[int], first: int = 0) -> None:
         raise ValueError(f"node 0 is the root and has parent {NO_PARENT}, got {parents[:1]}")
     for node in range(max(1, first), len(parents)):
         if not 0 <= parents[node] < node:
-            got = f"node {node} has parent {parents[node]}, allowed are 0…{node - 1}"
-            raise ValueError(f"a parent must precede its child: {got}")
+            raise ValueError(
+                f"a parent must precede its child: node {node} has parent {parents[node]},"
+                f" allowed are 0…{node - 1}"
+            )
 
 
 def depths_of(parents: Sequence[int]) -> tuple[int, ...]:
@@ -132,10 +137,11 @@ def children_of(parents: Sequence[int]) -> tuple[tuple[int, ...], ...]:
 
 
 class Slot(NamedTuple):
-    """A place for a guess, before its token is known; slots count from 1 in the order chosen.
+    """A node position that is chosen before its token is known.
 
-    ranks    the child ranks on the way from the root down to the slot
-    score    how likely the whole path is accepted, in [0, 1]
+    parent    the number of the parent's slot; they count from 1 in the order chosen, the root is 0
+    ranks     the child ranks on the way from the root down to the slot
+    score     how likely the whole path is accepted, in [0, 1]
     """
 
     parent: int
@@ -151,7 +157,8 @@ def grow_best_first(
     floor: float = 0.0,
 ) -> Iterator[Slot]:
     """Yield at most `budget` slots, the best score first, each after its parent; of equal ones the
-    shallower first, then the lower ranks: the best tree, as no child scores above its parent.
+    shallower first, then the lower ranks. That is the best tree, as no child scores above its
+    parent.
 
     factors    for a chosen slot (the root has empty ranks), the acceptance rate of each child
     depth      of the deepest slot, at most; None for no limit

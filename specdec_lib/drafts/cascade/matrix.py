@@ -48,10 +48,9 @@ def from_matrix(
 
     Raises ValueError as `converted` does, and for a matrix that does not fit the drafters.
     """
-    drafters, increments = tuple(drafters), converted(matrix, convention, "increments")
+    drafters = tuple(drafters)
+    increments = converted(matrix, convention, "increments")
     _check_drafters(drafters, increments, width)
-    options = {"siblings": siblings, "match": match}
-    lenient = {"lenience": lenience, "exempt_max_gram": exempt_max_gram}
 
     def level(row: int, width: int = 1) -> Relay | NoDraft:
         """What the reviewer of this row reviews."""
@@ -62,9 +61,17 @@ def from_matrix(
     def part(column: int, length: int, width: int) -> Draft:
         drafter = drafters[column]
         if column < len(drafters) - 1:
-            return Reviewed(drafter, level(column + 1), width=width, **options, **lenient)
+            return Reviewed(
+                drafter,
+                level(column + 1),
+                lenience=lenience,
+                exempt_max_gram=exempt_max_gram,
+                siblings=siblings,
+                width=width,
+                match=match,
+            )
         if isinstance(drafter, LanguageModel):
-            return ChainDraft(drafter, length, **options)
+            return ChainDraft(drafter, length, siblings=siblings, match=match)
         return replace(drafter, length=length) if isinstance(drafter, MaxGram) else drafter
 
     return level(0, width)
@@ -72,8 +79,10 @@ def from_matrix(
 
 def _check_drafters(drafters: tuple, matrix: Matrix, width: int) -> None:
     if len(drafters) != len(matrix):
-        both = f"{len(drafters)} drafters, {len(matrix)} rows"
-        raise ValueError(f"a K matrix has a row and a column per drafter: {both}")
+        raise ValueError(
+            "a K matrix has a row and a column per drafter:"
+            f" {len(drafters)} drafters, {len(matrix)} rows"
+        )
     for wrong in (one for one in drafters[:-1] if not isinstance(one, LanguageModel)):
         name = type(wrong).__name__
         raise ValueError(f"only the last drafter may be no model, got {name} before it")
@@ -91,8 +100,10 @@ def converted(matrix: Sequence[Sequence[int]], convention: Convention, to: Conve
     rows = tuple(tuple(map(int, row)) for row in matrix)
     for number, row in enumerate(rows):
         if len(row) != len(rows) or min(row) < 0 or any(row[:number]):
-            wanted = f"{len(rows)} rows: square, upper triangular, entries of 0 or more"
-            raise ValueError(f"a K matrix of {wanted}, row {number} is {row}")
+            raise ValueError(
+                f"a K matrix of {len(rows)} rows: square, upper triangular, entries of 0 or more,"
+                f" row {number} is {row}"
+            )
         if convention == "cumulative" and list(row) != sorted(row):
             raise ValueError(f"a cumulative row never falls from the diagonal on, got {row}")
     if convention == to:

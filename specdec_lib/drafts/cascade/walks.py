@@ -32,8 +32,9 @@ def ranked_path(
     width: int,
     match: MatchTable,
 ) -> list[tuple[int, Ranked]] | None:
-    """The nodes on the path that `look_up` follows, from the root on, each with its first `width`
-    "ranked" children, the best of which is the model's choice; None if the model ranks none.
+    """The nodes on the path that `look_up` follows, from the root on, each with the model's `width`
+    best "ranked" children. The first of them is the model's own choice, which the path follows.
+    None if the model cannot rank children itself.
     """
     grows = _grows(type(model))
     ranked = model.rank(context, tree, chance, width=width, match=match) if grows else None
@@ -91,8 +92,10 @@ def reject_leniently(
     it gives.  Raises ValueError for a lenience above 1 in a branching tree: it has no closed form.
     """
     if max(leniences) > 1 and max(tree.depths) < tree.guesses:
-        got = f"a branching tree of {tree.guesses} guesses and {max(leniences)}"
-        raise ValueError(f"lenience above 1 under `reject` reviews chains only, got {got}")
+        raise ValueError(
+            "lenience above 1 under `reject` reviews chains only, got a branching tree of"
+            f" {tree.guesses} guesses and {max(leniences)}"
+        )
     events: list[Trial | FinalDraw] = []
     verdict = reject(tree, logits, chance, leniences=leniences, trace=events.append)
     rows: dict[int, Tensor] = {}
@@ -100,7 +103,8 @@ def reject_leniently(
         if isinstance(event, FinalDraw):
             rows.setdefault(event.node, event.wanted)
         elif (parent := tree.parents[event.child]) not in rows:
-            token, row = tree.tokens[event.child], tree.rows[event.child]
+            token = tree.tokens[event.child]
+            row = tree.rows[event.child]
             rows[parent] = lenient_probs(event.wanted, token, row, leniences[event.child])
     return verdict, tuple(rows.values())
 

@@ -10,7 +10,7 @@ from torch import Tensor
 from specdec_lib.core.chance import Chance, PerToken, largest, unwarped
 from specdec_lib.core.context import Context
 from specdec_lib.core.kinds import Within, checked
-from specdec_lib.core.protocols import LanguageModel, Ranked, TreeGrower
+from specdec_lib.core.protocols import LanguageModel, Ranked, Scout, TreeGrower
 from specdec_lib.core.tree import Count, MatchTable, Shape, TokenTree, leading
 from specdec_lib.drafts.trees.slots import (
     Child,
@@ -91,19 +91,27 @@ class TreeDraft:
         return [functools.partial(ranked, node) for node in range(len(tree))]
 
     def grown_by_model(
-        self, context: Context, chance: Chance, scout: tuple[object, int, str] | None = None
+        self, context: Context, chance: Chance, scout: Scout | None = None
     ) -> TokenTree | None:
-        """The tree if the model can grow it itself, else None; the scout is `TreeGrower.grow`'s."""
+        """The whole tree, if the model can grow it in one call (`TreeGrower.grow`), else None."""
         if self._grower is None or self.shape is not None:
             return None
         reach = self.reach(context)
         widths = (self.budget,) * reach if self.widths is None else self.widths[:reach]
-        limits = {"widths": widths, "budget": self.budget, "floor": self.floor}
-        return self._grower.grow(context, chance, **limits, match=self.match, scout=scout)
+        return self._grower.grow(
+            context,
+            chance,
+            widths=widths,
+            budget=self.budget,
+            floor=self.floor,
+            match=self.match,
+            scout=scout,
+        )
 
     def grow(self, context: Context, chance: Chance, expand: ExpandNodes) -> TokenTree:
         """Build the tree level by level; a node without children from `expand` stays a leaf."""
-        tree, reach = TokenTree.rooted(context), self.reach(context)
+        tree = TokenTree.rooted(context)
+        reach = self.reach(context)
         drawn = self.siblings in ("iid", "distinct")
         ranked = self.siblings == "ranked" and chance.sampler.temperature > 0
         slots: SlotWidths = {}
@@ -162,7 +170,8 @@ class TreeDraft:
         self, tree: TokenTree, node: int, logits: Tensor, chance: Chance, width: int
     ) -> list[Child]:
         probs = chance.sampler.probs(logits)
-        slots, found = tree.slots(node), []
+        slots = tree.slots(node)
+        found = []
         for rank in range(width):
             token = chance.draw("sibling", probs, tree.root_position, (*slots, rank))
             found.append(Child(token, self.match.rate(rank), probs, self.model.name))

@@ -16,7 +16,8 @@ SlotWidths = dict[Slots, int]  # ranks of a node to its number of children
 @functools.lru_cache(maxsize=64)
 def slots_of(shape: Shape) -> SlotWidths:
     """How many children each node with any has, by the ranks down to it (cached: do not change)."""
-    places, widths = [()], {}
+    places = [()]
+    widths = {}
     for parent, rank in zip(shape.parents[1:], shape.ranks[1:], strict=True):
         widths[places[parent]] = rank + 1
         places.append((*places[parent], rank))
@@ -36,8 +37,10 @@ def check_limits(
 ) -> None:
     """Raises ValueError unless one of widths, budget and shape is given, and a tree can have it."""
     if sum(given is not None for given in (widths, shape, budget)) != 1:
-        got = f"widths={widths}, shape={shape}, budget={budget}"
-        raise ValueError(f"give widths, a shape or a budget, and one of them only: got {got}")
+        raise ValueError(
+            "give widths, a shape or a budget, and one of them only:"
+            f" got widths={widths}, shape={shape}, budget={budget}"
+        )
     if (widths is not None and not len(widths)) or (shape is not None and not shape.guesses):
         raise ValueError("widths or a shape have at least 1 guess; to guess nothing use NoDraft")
     if not floor:  # which keeps a wide tree small
@@ -79,7 +82,9 @@ def add_children(
 def grow_best(
     tree: TokenTree, expand: ExpandNodes, *, budget: int, depth: int, floor: float
 ) -> TokenTree:
-    """The `budget` best guesses: per level, `expand` gets the nodes whose children could enter."""
+    """Keep the `budget` best-scored guesses. Level by level, only nodes are expanded whose children
+    could still be among them.
+    """
     for level in range(depth):
         worst = min(tree.scores) if tree.guesses == budget else -1.0
         nodes = (node for node, its in enumerate(tree.depths) if its == level)

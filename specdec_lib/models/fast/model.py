@@ -16,14 +16,14 @@ from transformers import PreTrainedModel
 from specdec_lib.core.chance import Chance
 from specdec_lib.core.context import Context
 from specdec_lib.core.locking import in_turn
-from specdec_lib.core.protocols import Ranked, Usage, check_root
+from specdec_lib.core.protocols import Ranked, Scout, Usage, check_root
 from specdec_lib.core.tree import MatchTable, TokenTree
 from specdec_lib.models.cached.path_memory import BranchMemory, PassPlan, weakly
 from specdec_lib.models.cut_head import CutHead
 from specdec_lib.models.fast import choices, compiled_trees, kernels
 from specdec_lib.models.fast.tiles import COLUMNS
 from specdec_lib.models.fast.weights import EDITIONS, read_weights
-from specdec_lib.models.katz.trie import NO_GUESSES, Guesser
+from specdec_lib.models.katz.trie import NO_GUESSES
 
 CHUNK_ROWS = 48  # a longer prompt is read in pieces: three tiles of sixteen rows
 SCRATCH = 128  # cache entries allocated at first beyond the model's positions
@@ -107,7 +107,7 @@ class FastModel:
         budget: int | None,
         floor: float,
         match: MatchTable,
-        scout: tuple[Guesser, int, str] | None = None,
+        scout: Scout | None = None,
     ) -> TokenTree | None:
         room = max(0, self.max_positions - len(context) + 1)
         short = [min(width, self.vocabulary) for width in widths[:room]]

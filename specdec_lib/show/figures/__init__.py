@@ -3,18 +3,48 @@
 Every figure of a table raises ValueError if the table lacks a column or a row, has a mark twice, or
 an interval does not hold its value. Colour never carries a meaning alone.
 """
-# ruff: noqa: I001 - two lines import from one module
 
-from specdec_lib.show.figures.bars import cascade_ablation, chain_lengths, distributions
-from specdec_lib.show.figures.bars import paper_and_ours, rivals, round_ledger, walltime, yields
-from specdec_lib.show.figures.cells import break_even, match_rates, roofline
-from specdec_lib.show.figures.cells import speed_surface, surface
-from specdec_lib.show.figures.dots import ablation, acceptance, calibration_curve, ewif_by_drafters
-from specdec_lib.show.figures.dots import kinds, predicted_speeds, predicted_tokens, scorecard
-from specdec_lib.show.figures.dots import speed_sweep
-from specdec_lib.show.figures.lines import budget_curves, budget_speed_ups, latency, lenience
-from specdec_lib.show.figures.lines import pass_at, position, relative_performance, sensitivity
+from specdec_lib.show.figures.bars import (
+    cascade_ablation,
+    chain_lengths,
+    distributions,
+    paper_and_ours,
+    rivals,
+    round_ledger,
+    walltime,
+    yields,
+)
+from specdec_lib.show.figures.cells import break_even, match_rates, roofline, speed_surface, surface
+from specdec_lib.show.figures.dots import (
+    ablation,
+    acceptance,
+    calibration_curve,
+    ewif_by_drafters,
+    kinds,
+    predicted_speeds,
+    predicted_tokens,
+    scorecard,
+    speed_sweep,
+)
+from specdec_lib.show.figures.lines import (
+    budget_curves,
+    budget_speed_ups,
+    latency,
+    lenience,
+    pass_at,
+    position,
+    relative_performance,
+    sensitivity,
+)
 from specdec_lib.show.figures.pictures import origins, shapes
 from specdec_lib.show.figures.rounds import mask, step, tree
-from specdec_lib.show.figures.rows import free_drafts, passes, plans, setting_speed_ups, stages
-from specdec_lib.show.figures.rows import swi_by_drafters, verifiers, versus
+from specdec_lib.show.figures.rows import (
+    free_drafts,
+    passes,
+    plans,
+    setting_speed_ups,
+    stages,
+    swi_by_drafters,
+    verifiers,
+    versus,
+)

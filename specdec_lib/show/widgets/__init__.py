@@ -1,11 +1,19 @@
 """Sliders over figure functions, never the only way to see a result."""
-# ruff: noqa: I001 - two lines import from one module
 
 from specdec_lib.show.widgets.explore_acceptance import acceptance_explorer
 from specdec_lib.show.widgets.explore_cascades import cascade_explorer
-from specdec_lib.show.widgets.explore_costs import Source, break_even_explorer, faster_draft
-from specdec_lib.show.widgets.explore_costs import latency_explorer, plan_explorer
-from specdec_lib.show.widgets.explore_drafts import best_shape, one_round
-from specdec_lib.show.widgets.explore_drafts import stage_explorer, tree_explorer
+from specdec_lib.show.widgets.explore_costs import (
+    Source,
+    break_even_explorer,
+    faster_draft,
+    latency_explorer,
+    plan_explorer,
+)
+from specdec_lib.show.widgets.explore_drafts import (
+    best_shape,
+    one_round,
+    stage_explorer,
+    tree_explorer,
+)
 from specdec_lib.show.widgets.explore_rounds import round_steps
 from specdec_lib.show.widgets.panel import sliders
