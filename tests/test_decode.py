@@ -9,7 +9,7 @@ from fakes import refusals, table_model
 from test_lm import network
 
 from specdec_lib.core.chance import Chance, Sampler
-from specdec_lib.core.decode import Generation, decode, models_in, rounds
+from specdec_lib.core.decode import Generation, decode, loop, models_in, rounds
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.max_gram import MaxGram
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
@@ -158,3 +158,18 @@ test_another_kind_of_thing_is_refused_by_name = refusals(
     (lambda: ask(stop_tokens="56"), "stop_tokens of decode must"),
     (lambda: ask(stop_tokens=(0, 5)), "a stop token is 0 to 4 in the target's vocabulary, got 5"),
 )
+
+
+def test_the_arguments_of_a_generation_are_checked_once(monkeypatch):
+    checks = []
+    check = loop.check_arguments
+
+    def counted(*given):
+        checks.append(given)
+        return check(*given)
+
+    monkeypatch.setattr(loop, "check_arguments", counted)
+    decode(TARGET, NOTHING, PROMPT, Chance(0), max_new_tokens=3)
+    assert len(checks) == 1
+    rounds(TARGET, NOTHING, PROMPT, Chance(0), max_new_tokens=3)
+    assert len(checks) == 2

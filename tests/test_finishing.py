@@ -20,6 +20,7 @@ from specdec_lib.core.decode import decode
 from specdec_lib.core.files import file_digest
 from specdec_lib.core.tree import TokenTree
 from specdec_lib.drafts.combined import NoDraft
+from specdec_lib.drafts.trees.growing import TreeDraft
 from specdec_lib.models.cached.model import CachedModel
 from specdec_lib.models.students import build_student, own_weights
 from specdec_lib.suite.distil import finishing
@@ -74,6 +75,17 @@ def test_a_finished_ladder_loads_with_the_weights_that_were_trained(folder):
     assert [size / sizes[0] for size in sizes] == [one / 3 for one in layers]
     assert [ladder.card["models"][name]["of"] for name in LAYERS] == [*LAYERS]
     assert ladder.stop_tokens == (0,) and ladder.measured == ()
+
+
+def test_drafts_of_a_finished_ladder_guess_and_change_no_token(folder):
+    ladder = load_ladder(folder=folder, device="cpu", runtime="fast")
+    trees = [TreeDraft(draft, budget=6) for draft in (ladder.middle, ladder.draft)]
+    run = partial(decode, ladder.target, max_new_tokens=32)
+    plain = run(NoDraft(), PROMPT, Chance(1))
+    assert len(plain.rounds) == 32
+    for tree in trees:
+        guessed = run(tree, PROMPT, Chance(1))
+        assert guessed.tokens == plain.tokens and len(guessed.rounds) < 28
 
 
 def test_finishing_again_leaves_nothing_of_what_was_there(folder):

@@ -23,6 +23,7 @@ from fakes import (
     T1,
     deviation,
     fixed_model,
+    speculative_distribution,
     table_model,
 )
 from torch import Tensor
@@ -73,6 +74,27 @@ def test_enumeration_catches_the_bug(draft, rule):
 def test_what_the_bugs_are_put_into_is_exact(draft, rule):
     """`MergedDraft` refuses the merging of drawn guesses, not such guesses side by side."""
     assert deviation(PAIR[0], draft, T1, rule, length=2) < 1e-12
+
+
+P3, Q3 = (0.5, 0.3, 0.2), (0.2, 0.5, 0.3)
+LIKELIEST = (0.43775, 0.22535, 0.15794, 0.17897), (0.38929, 0.50357, 0.10714)
+PUBLISHED = [  # siblings, change, the first token's distribution for P4 and Q4, for P3 and Q3
+    ("iid", lambda _: without_twins, (0.37321, 0.32679, 0.2, 0.1), P3),
+    ("distinct", lambda _: first_rows_everywhere, (0.35663, 0.34337, 0.2, 0.1), P3),
+    ("distinct", likeliest_first, *LIKELIEST),
+]
+
+
+@pytest.mark.parametrize("siblings,change,four,three", PUBLISHED)
+def test_wrong_variants_have_their_published_distributions(siblings, change, four, three):
+    for wanted, offered, golden in ((P4, Q4, four), (P3, Q3, three)):
+        drawn = TreeDraft(fixed_model(offered, "draft"), widths=(2,), siblings=siblings)
+        draft = Changed(drawn, change(offered))
+        pairs = speculative_distribution(fixed_model(wanted), draft, T1, length=2)
+        found = [0.0] * len(golden)
+        for (first, _), probability in pairs.items():
+            found[first] += probability
+        assert found == pytest.approx(golden, abs=5e-6)
 
 
 def naive(wanted, token, row, lenience):

@@ -22,6 +22,14 @@ PAIRS = {
     "four": ((0.4, 0.3, 0.2, 0.1), (0.1, 0.2, 0.3, 0.4)),
 }
 KINDS = ("iid", "distinct", "top")
+ACCEPTANCE = {  # of a node's children by `reject`, of each kind, by pair and width
+    ("three", 1): (0.7, 0.7, 0.3),
+    ("three", 2): (0.76, 0.808571, 0.5),
+    ("three", 3): (0.808, 1, 1),
+    ("four", 1): (0.6, 0.6, 0.1),
+    ("four", 2): (0.72, 0.764286, 0.3),
+    ("four", 3): (0.768, 0.840298, 0.6),
+}
 OPTIMAL = {  # the most that any lossless rule accepts of "iid" and "distinct" draws
     ("three", 1): (0.7, 0.7),
     ("three", 2): (0.86, 0.985714),
@@ -52,6 +60,13 @@ def expected_tokens(pair: str, draft_of, rule=reject) -> float:
     return sum(len(tokens) * probability for tokens, probability in outcomes)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("pair,width", ACCEPTANCE)
+def test_acceptance_of_one_node_is_golden(pair, width, kind, unchecked):
+    found = expected_tokens(pair, lambda draft: TreeDraft(draft, widths=(width,), siblings=kind))
+    assert found - 1 == pytest.approx(ACCEPTANCE[pair, width][KINDS.index(kind)], abs=1e-6)
+
+
 @pytest.mark.parametrize("kind,widths", TOKENS_PER_ROUND)
 def test_expected_tokens_per_round_are_golden_and_more_by_traverse(kind, widths, unchecked):
     tree_of = functools.partial(TreeDraft, widths=widths, siblings=kind)
@@ -59,6 +74,26 @@ def test_expected_tokens_per_round_are_golden_and_more_by_traverse(kind, widths,
     for pair, goldens in zip(PAIRS, of_pairs, strict=False):
         found = [expected_tokens(pair, tree_of, rule) for rule in (reject, traverse)]
         assert found == pytest.approx(goldens, abs=1e-6) and found[1] > found[0] + 0.01
+
+
+MATCH_TRIALS = 6_000
+
+
+def match_rate(pair: str, shift: int) -> float:
+    """How often target and draft choose alike; a shift is the bug of noise that is not shared."""
+    wanted, offered = (torch.tensor(one, dtype=torch.float64).log() for one in PAIRS[pair])
+    chances = (Chance(seed, T1) for seed in range(MATCH_TRIALS))
+    same = (chance.choose(wanted, 1) == chance.choose(offered, 1 + shift) for chance in chances)
+    return sum(same) / MATCH_TRIALS
+
+
+@pytest.mark.parametrize("pair,golden", [("three", 43 / 62), ("four", 19 / 35)])
+def test_shared_noise_match_probability_is_golden(pair, golden, unchecked):
+    """A bound of 4.5 standard errors (α = 7e-6) finds a rate .04 off with power over .95."""
+    bound = 4.5 * math.sqrt(golden * (1 - golden) / MATCH_TRIALS)
+    assert stats.norm.sf((bound - 0.04) / math.sqrt(0.25 / MATCH_TRIALS)) > 0.95
+    assert abs(match_rate(pair, shift=0) - golden) < bound
+    assert abs(match_rate(pair, shift=1) - golden) > bound
 
 
 def one_guess(row) -> TokenTree:

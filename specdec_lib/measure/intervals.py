@@ -19,12 +19,13 @@ NOTHING: Interval = (math.nan, math.nan, math.nan)
 def bootstrap(*columns: Iterable[Real], seed: int = 0, least: int = LEAST_PROMPTS) -> Interval:
     """A ratio of sums over prompts, and its 95 % interval when prompts are drawn again.
 
-    columns    a number per prompt: those above, and those below; or these of a side a, then those
-               of a side b, on the same prompts: the quotient of both, (Σa ÷ Σa') ÷ (Σb ÷ Σb')
-    least      prompts below which the ends are NaN
+    columns    a number per prompt in each. Two columns, numerators and denominators, give
+               Σ numerators ÷ Σ denominators. Four columns, those of a and those of b on the same
+               prompts, give the quotient of both ratios, (Σa ÷ Σa') ÷ (Σb ÷ Σb')
+    least      fewer prompts than this have a ratio and no interval: its ends are NaN
 
-    NaN where a denominator or the numerators of b sum to 0; resamples in which they do are left
-    out. Source: Efron and Tibshirani 1993, chapter 13, the percentile interval.
+    All NaN where a denominator, or the numerators of b, sum to 0; resamples in which they do are
+    left out. Source: Efron and Tibshirani 1993, chapter 13, the percentile interval.
     """
     arrays = [np.array(list(values), dtype=float) for values in columns]
     if len({len(array) for array in arrays}) > 1:

@@ -114,10 +114,13 @@ def regret_rows(
 
 
 def summarise_regret(table: pd.DataFrame) -> pd.DataFrame:
-    """Per pair, sampler and domain three rows: the plan (what has the best forecast), the planned
-    draft, and the fixed setting that was best in hindsight; with milliseconds per token, the
-    speed-up over plain decoding, the number of settings tried, and regret: the time on one half of
-    the held-out prompts ÷ that of the setting best on the other, less 1, the mean of both ways.
+    """Three rows per pair, sampler and domain: the plan (the setting with the best forecast), the
+    planned draft, and the fixed setting that was best in hindsight.
+
+    Columns: `pair`, `sampling`, `domain`, `choice`, `setting`, `settings` (how many were tried),
+    `prompts`, `ms_per_token`, the speed-up over plain decoding with its interval, and `regret`: by
+    how much the choice is slower than the setting that was best on the other half of the held-out
+    prompts, as the mean over both halves; 0.1 is 10 % slower.
     """
     rows, keys = [], ["pair", "sampling", "domain"]
     for key, own in table.groupby(keys, sort=False):

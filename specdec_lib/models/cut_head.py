@@ -29,7 +29,9 @@ class CutHead(nn.Module):
         self.set_prompt(())
 
     def set_prompt(self, tokens: tuple[int, ...]) -> None:
-        """Score the frequent tokens, and behind them these `others`, another object if changed."""
+        """Score the frequent tokens and, behind them, those of this prompt that are not frequent.
+        `others` holds the latter, and becomes another object only if they changed.
+        """
         if tokens == self.prompt:
             return
         others = tuple(sorted(set(tokens) - self.frequent))

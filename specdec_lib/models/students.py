@@ -44,7 +44,9 @@ def own_weights(student: LlamaForCausalLM) -> dict[str, Tensor]:
 
 
 def save_student(student: LlamaForCausalLM, path: Path, about: dict) -> None:
-    """Store a student's own weights, matrices in 8 bits with a scale per row; and `about`."""
+    """Store a student's own weights, and `about` as JSON. Matrices are rounded to 8 bits
+    with a scale per row, other weights stay float32.
+    """
     content = {}
     for name, tensor in own_weights(student).items():
         content[name] = tensor.detach().float()
@@ -55,7 +57,9 @@ def save_student(student: LlamaForCausalLM, path: Path, about: dict) -> None:
 
 
 def assemble(target: LlamaForCausalLM, path: Path) -> LlamaForCausalLM:
-    """What `save_student` stored, as a whole model; raises ValueError for another target's."""
+    """Build the student whose weights `save_student` stored, with the target's embedding and head.
+    Raises ValueError if the weights are those of another target's student.
+    """
     with tensor_file(path) as file:
         stored = {name: file.get_tensor(name).float() for name in file.keys()}
     weights = {
@@ -74,6 +78,6 @@ def assemble(target: LlamaForCausalLM, path: Path) -> LlamaForCausalLM:
 
 
 def read_about(path: Path) -> dict:
-    """What `save_student` stored beside the weights."""
+    """Return `about`, which `save_student` stored beside the weights."""
     with tensor_file(path) as file:
         return json.loads((file.metadata() or {})["about"])

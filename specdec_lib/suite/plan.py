@@ -53,14 +53,21 @@ ADVICE = {
 
 @dataclass(frozen=True)
 class Plan:
-    """What to decode with, and why."""
+    """What to decode with, and why.
 
-    setting: Setting  # the one with the best forecast, or plain decoding unless `pays` is "yes"
-    pays: str  # "yes", "no" or "unclear": whether it beats plain decoding on held-out prompts
-    forecasts: pd.DataFrame  # `measure.planning.forecasts` of every setting
-    # rows of `ratio_table`: plain decoding, the best forecast, the best of another method, FREE
+    setting      the one with the best forecast, or plain decoding unless `pays` is "yes"
+    pays         "yes", "no" or "unclear": whether it beats plain decoding on held-out prompts
+    forecasts    `measure.planning.forecasts` of every setting on development prompts
+    held_out     rows of `ratio_table` over plain decoding, which is the first; the second has the
+                 best forecast, the third the best of another method; the last is FREE
+    margin       how sensitive the forecast gain of the second is
+    """
+
+    setting: Setting
+    pays: str
+    forecasts: pd.DataFrame
     held_out: pd.DataFrame
-    margin: Margin  # what the best forecast's gain hangs on
+    margin: Margin
 
 
 @checked

@@ -94,8 +94,9 @@ class Ladder:
     def match(
         self, guesser: str, sampler: Sampler, *, obeyed: str = "target", siblings: str = "ranked"
     ) -> MatchTable:
-        """The match table of a guesser for the model `obeyed`, measured nearest in temperature and
-        then with the same top-k; the default one if none was measured, ValueError if not of these.
+        """The match table that was measured for this guesser, the model `obeyed`, which verifies,
+        and these siblings: at the nearest temperature, then with the same top-k. The default table
+        if the ladder has no measured one; raises ValueError if it has, but none of these.
         """
         if not self.measured:
             return MatchTable()

@@ -1,4 +1,8 @@
-"""Acceptance by depth, rank, source and confidence, of guesses whose parent was reached."""
+"""Acceptance by depth, rank, source and confidence, with at-risk counts and intervals.
+
+A guess is at risk only where its parent was reached. Intervals are 95 %, by bootstrap over
+prompts; fewer than 10 prompts have none (NaN).
+"""
 
 from specdec_lib.measure.acceptance.prediction import (
     compare_predictions,

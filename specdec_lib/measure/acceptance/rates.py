@@ -25,10 +25,13 @@ def collect(
     generations: Iterable[tuple[Setting, Prompt, Generation]],
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """A row per guess that was looked at (each child of the root and of each accepted node), and a
-    row per round, of what `sweep.grid.generations` yields.
+    row per round, of what `sweep.grid.generations` yields. Both begin with the columns draft,
+    temperature, top_k, rule, domain, repetition (of the generated text) and prompt.
 
-    Of a guess, depth is 1 below the root, rank from 0 in draw order, parent_rank −1 at depth 1,
-    confidence its score ÷ its parent's.
+    guesses    depth (1 below the root), rank (from 0 in draw order), parent_rank (−1 at depth 1),
+               siblings (how many share the parent, with the guess itself), source, confidence (the
+               guess's score ÷ its parent's), accepted
+    rounds     proposed, tried, accepted, emitted, as of `core.decode.Round`; emitted is a count
     """
     looked_at, played = [], []
     for setting, prompt, generation in generations:

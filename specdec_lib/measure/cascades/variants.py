@@ -164,7 +164,8 @@ def by_swi_and_clock(
     """Each method ÷ `baseline` on the same prompts, by counted passes at these prices and by the
     clock: `draft`, `value`, `low`, `high`, `prompts`, `domain`, `by` (one of `WAYS`), `variant`.
 
-    prefix    of the methods' names, which their variants go without
+    prefix    which methods are compared: those whose names begin with it; it is removed from a
+              name to get `variant`
     """
     timings = timings[timings.draft.str.startswith(prefix) | (timings.draft == baseline)]
     passes = timings.reindex(columns=[f"{name}_passes" for name in prices]).fillna(0)

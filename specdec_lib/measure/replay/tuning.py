@@ -170,7 +170,11 @@ def _neighbours(
 
 @dataclass(frozen=True, eq=False)
 class Replays:
-    """Recorded texts, by what they are, on which settings stand beside named rivals."""
+    """Recorded texts by name, and reference settings to compare with.
+
+    texts     recordings of the same kind under each name, such as "greedy chat"
+    rivals    settings by name, each of which has a row beside the one that is looked at
+    """
 
     texts: Mapping[str, Sequence[Recording]]
     rivals: Mapping[str, CascadeSetting]

@@ -38,10 +38,12 @@ class PassPlan(NamedTuple):
 class BranchMemory:
     """The path of every cache entry; empty at first.
 
-    run          computes a pass over new rows, whose keys and values become the next entries: from
-                 tokens, positions, the entries of each one's path beyond the committed context, its
-                 own last, and a number, the logits after so many of the last rows
-    move         moves the keys and values of entries, given a list, to the places from one on
+    run          run(tokens, positions, paths, keep) computes one pass over new rows, whose keys and
+                 values become the next entries, and returns the logits [keep, vocab] after the last
+                 `keep` rows. paths[row] holds the entries that the row attends to beyond the
+                 committed context, its own entry last
+    move         move(entries, first) moves the keys and values of these entries to the places
+                 first, first + 1, …
     chunk_rows   a longer context is read in pieces of this many tokens
     slack        entries of branches that the context does not continue, which are kept at most
     committed    the tokens of the entries 0, 1, …, which are their positions: one path

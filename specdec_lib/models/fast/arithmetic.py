@@ -170,7 +170,7 @@ def count_steps(blocks, steps, lows, numbers, same):
 
 @no_type_check
 def prepared(x, panels):
-    """Rows as the tiles of these panels read them: as they are, or of eight bits for bytes."""
+    """Quantise rows to int8 if the panels are int8, else return them as they are."""
 
 
 @no_type_check

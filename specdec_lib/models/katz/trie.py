@@ -1,4 +1,9 @@
-"""Compiled lookups in an n-gram table, and trees of guesses from it in one call."""
+"""Compiled lookups in an n-gram table, and trees of guesses from it in one call.
+
+An entry is an n-gram, told by its last token. The entries that continue it, with one token more,
+lie side by side from its `begin` to its `stop`, their last tokens rising, so that one is found by
+bisection. Beside them stands the same row with the most likely token first.
+"""
 
 from typing import NamedTuple
 
@@ -12,9 +17,11 @@ CONSIDERED = 16  # continuations that are warped and ranked; the others are too 
 
 
 class Trie(NamedTuple):
-    """The last `tokens` and back-off weights of all n-grams of at most `order` tokens, by entry.
+    """An n-gram table as arrays over entries, each of which is an n-gram of at most `order` tokens.
 
-    begin, stop      of the continuations of each entry, whose tokens rise; equal for none
+    tokens           the last token of each entry
+    begin, stop      where the continuations of each entry lie; equal where it has none
+    weights          back-off weight of each entry as a context
     best_tokens      `tokens` with each row in the order of falling probability, a tie to the lower
     best             their probabilities
     """
@@ -30,7 +37,12 @@ class Trie(NamedTuple):
 
 
 class Warp(NamedTuple):
-    """Temperatures of the counted text and of the noise, 0 for none; top-k and top-p."""
+    """How likely continuations are warped and ranked.
+
+    counted_at      temperature of the text that the table was counted on
+    temperature     that of the noise; 0 for none
+    top_k, top_p    as of `Sampler`; all tokens are allowed by top_k = the vocabulary's size
+    """
 
     counted_at: float
     temperature: float
@@ -39,7 +51,12 @@ class Warp(NamedTuple):
 
 
 class Guesser(NamedTuple):
-    """A table, the context's last tokens, and limits: widths by depth, and a budget or 0."""
+    """What `grow_guesses` takes of a table and a context besides the keys of the noise.
+
+    window    the context's last tokens, at most as many as the table looks at
+    limits    the number of children by depth, and the number of guesses in all, or 0 for no limit
+    match     edges of the gap's bins, and acceptance rates by bin and rank
+    """
 
     trie: Trie
     window: Int64[np.ndarray, " known"]
