@@ -133,9 +133,9 @@ BAD = [
 def test_bad_input_is_refused_before_any_work(given, message, monkeypatch):
     monkeypatch.setattr(TableModel, "score", lambda *_: pytest.fail("a model was asked"))
     usual = {"target": TARGET, "draft": NOTHING, "prompt": PROMPT, "max_new_tokens": 5}
-    for loop in (decode, rounds):
+    for start in (decode, rounds):
         with pytest.raises(ValueError, match=message):
-            loop(chance=Chance(0), **usual | given)
+            start(chance=Chance(0), **usual | given)
 
 
 class Listing:
