@@ -133,9 +133,7 @@ class Reviewed:
         allowed = partial(allowed_child, guessed, logits, chance, leniences)
         verdict = look_up(guessed, logits, chance, otherwise=allowed)
         return [
-            ReviewStep(
-                node, self._likeliest(guessed.position(node) + 1, logits[node], token, chance)
-            )
+            ReviewStep(node, self._likeliest(guessed, node, logits[node], token, chance))
             for node, token in _kept(guessed, verdict)
         ]
 
