@@ -42,16 +42,20 @@ def only_process(folder: Path) -> Iterator[None]:
     try:
         lock.acquire(timeout=0)
     except Timeout as problem:
-        holder = owner.read_text(encoding="utf-8") if owner.is_file() else "another process"
         raise ValueError(
-            f"{folder} is being written to by {holder}; wait until it ends, or name another with"
-            " --out"
+            f"{folder} is being written to by {_holder(owner)}; wait until it ends, or name another"
+            " with --out"
         ) from problem
     try:
         since = datetime.datetime.now().astimezone().isoformat(" ", "seconds")
-        holder = f"process {os.getpid()} on {platform.node()}, since {since}"
-        owner.write_text(holder, encoding="utf-8")
+        owner.write_text(
+            f"process {os.getpid()} on {platform.node()}, since {since}", encoding="utf-8"
+        )
         yield
     finally:
         owner.unlink(missing_ok=True)
         lock.release()
+
+
+def _holder(owner: Path) -> str:
+    return owner.read_text(encoding="utf-8") if owner.is_file() else "another process"

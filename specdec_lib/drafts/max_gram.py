@@ -81,8 +81,10 @@ class MaxGram:
         if self.bigrams is None or not missing:
             return tokens
         if token >= len(self.bigrams):
-            entries = f"{len(self.bigrams)} entries, one per token of the vocabulary"
-            raise ValueError(f"the bigram table has {entries}, and none for token {token}")
+            raise ValueError(
+                f"the bigram table has {len(self.bigrams)} entries, one per token of the"
+                f" vocabulary, and none for token {token}"
+            )
         likeliest = self.bigrams.item
         while len(tokens) < missing and (token := likeliest(token)) >= 0:
             tokens.append(token)

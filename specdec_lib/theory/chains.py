@@ -85,8 +85,10 @@ def relay_speed_up(
     table 1 is made.
     """
     if not len(rates) == len(costs) == len(lengths):
-        got = f"{len(rates)} rates, {len(costs)} costs and {len(lengths)} lengths"
-        raise ValueError(f"a relay has a rate, a cost and a length per drafter, got {got}")
+        raise ValueError(
+            "a relay has a rate, a cost and a length per drafter,"
+            f" got {len(rates)} rates, {len(costs)} costs and {len(lengths)} lengths"
+        )
     drafters = zip(rates, costs, map(int, lengths), strict=True)
     turns = [(float(rate), cost) for rate, cost, length in drafters for _ in range(length)]
     tokens = 1 + math.fsum(accumulate((rate for rate, _ in turns), mul))

@@ -36,8 +36,10 @@ class PassTable:
         ValueError for less than 1 row or a context below 0.
         """
         if not (rows >= 1 and context >= 0):
-            got = f"rows={rows}, context={context}"
-            raise ValueError(f"a pass has at least 1 row, a context 0 tokens or more, got {got}")
+            raise ValueError(
+                "a pass has at least 1 row, a context 0 tokens or more,"
+                f" got rows={rows}, context={context}"
+            )
         by_context = [_interpolate(self.rows, line, float(rows)) for line in self.seconds]
         found = _interpolate(self.contexts, by_context, float(context))
         return max(found, min(map(min, self.seconds)) / 2)  # a noisy slope must not give 0
