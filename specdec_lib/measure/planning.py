@@ -75,7 +75,7 @@ def timed_passes(
 def settings(
     ladder: Ladder, sampler: Sampler, methods: Sequence[str], most: int, built_on: Sequence[str]
 ) -> dict[Named, Draft]:
-    """At most so many settings of each method, spread over its grid."""
+    """At most `most` settings of each method, spread over its grid."""
     found: dict[Named, Draft] = {}
     for method in methods:
         grid = drafts(ladder, sampler, method, built_on)
@@ -186,8 +186,8 @@ def plan_settings(
     most: int,
     keep: Path | None = None,
 ) -> tuple[dict[int, Named], Tried]:
-    """Plain decoding and at most so many settings of every method, tried on these prompts; the best
-    policy over them, and the planned draft that follows it, tried as the last.
+    """Try plain decoding and at most `most` settings of every method on these prompts, and last the
+    planned draft that follows the best policy over them. Returns that policy and what was tried.
     """
     known = [method for method in OURS if method not in ON_TREES]
     run = partial(try_settings, ladder, prompts, texts, keep=keep)

@@ -55,7 +55,7 @@ def text_file(sampler: Sampler) -> Path:
 
 
 def every_domain(split: str, limit: int | None = None) -> list[Prompt]:
-    """The first so many prompts of every embedded domain."""
+    """The first `limit` prompts of every embedded domain."""
     return [one for domain in DOMAINS for one in load_prompts(domain, split, limit)]
 
 

@@ -163,7 +163,9 @@ def _read(model: LanguageModel, context: Context, rows: int) -> Float[Tensor, " 
 
 
 def _through_tree(model: LanguageModel, context: Context) -> Float[Tensor, " vocab"]:
-    """The same logits, as those of a node with wrong siblings, below others that have children."""
+    """The logits after the context's last token, read as a node with wrong siblings, below other
+    nodes that have children.
+    """
     model.forget()
     depth = min(BRANCHED, len(context) - 1)
     tree, node, decoys = TokenTree.rooted(start := _first(context, len(context) - depth)), ROOT, []

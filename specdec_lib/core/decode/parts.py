@@ -30,7 +30,7 @@ def parts_of(*parts: object) -> Iterator[LanguageModel | Draft]:
 
 
 def models_in(*parts: object) -> dict[str, LanguageModel]:
-    """Every model in these, as of `parts_of`, by name; raises ValueError if two share a name."""
+    """Every model that `parts_of` finds here, by name; raises ValueError if two share a name."""
     found: dict[str, LanguageModel] = {}
     for model in parts_of(*parts):
         if isinstance(model, LanguageModel) and found.setdefault(model.name, model) is not model:
@@ -39,7 +39,7 @@ def models_in(*parts: object) -> dict[str, LanguageModel]:
 
 
 def learners_in(*drafts: Draft) -> tuple[Learner, ...]:
-    """Every draft in these, as of `parts_of`, that learns, once."""
+    """Every draft that learns, of those that `parts_of` finds here, each once."""
     learners = (part for part in parts_of(*drafts) if isinstance(part, Learner))
     return tuple({id(part): part for part in learners}.values())
 

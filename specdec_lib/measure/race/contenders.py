@@ -65,7 +65,7 @@ class Contender:
 
     method     its kind, such as "chain" or "hf_generate"
     setting    what was chosen within the method, in words
-    run        from a prompt, a number of new tokens and a seed to exactly so many tokens
+    run        run(prompt, count, seed) generates exactly `count` new tokens
     exact      its tokens must be the target's own for the seed, but for rounding
     draft      of our loop
     """

@@ -75,7 +75,7 @@ class Timing:
 def target_texts(
     ladder: Ladder, prompts: Sequence[Prompt], sampler: Sampler, *, tokens: int, seed: int
 ) -> Iterator[TargetText]:
-    """Each prompt continued by plain decoding, up to a stop token or by so many tokens."""
+    """Each prompt continued by plain decoding, up to a stop token or by `tokens` tokens."""
     limits = {"max_new_tokens": tokens, "stop_tokens": ladder.stop_tokens}
     for prompt, own in zip(prompts, seeds(prompts, seed), strict=True):
         given = ladder.encode(prompt)
@@ -116,9 +116,10 @@ def race_prompts(
     warm_up: int = WARM_UP,
     strict: bool = True,
 ) -> Iterator[list[Timing]]:
-    """`race` on what the target writes after these prompts, up to so many tokens: per prompt the
-    timings of all contenders, read where an earlier run kept them in `folder`, else kept there.
+    """`race` on what the target writes after these prompts: per prompt the timings of all
+    contenders, read where an earlier run kept them in `folder`, else kept there.
 
+    tokens     that the target writes after a prompt, at most
     warm_up    tokens that each contender first writes after a development prompt, untimed: a draft
                that learns from them knows nothing of what is timed
     """

@@ -39,9 +39,9 @@ Say = Callable[[str], None]
 class BenchPlan:
     """How much is measured.
 
-    prompts        held-out prompts of each domain under each sampler, the first so many
+    prompts        how many held-out prompts of each domain are run, the first ones, by sampler
     others         of these, how many the slower baselines run too
-    development    prompts of each domain that settings are tuned on, the first so many
+    development    on how many prompts of each domain settings are tuned, the first ones
     stages         prompts that each stage of the tuning adds
     most           settings per method that are tried, spread over its grid; None is all
     hugging        race Hugging Face's ways too: they run the exact edition only
@@ -78,7 +78,7 @@ class Lineup:
 
 
 def prompts_in_turn(split: str, limit: int) -> list[Prompt]:
-    """The first so many of every domain, the domains in turn."""
+    """The first `limit` prompts of every domain, the domains in turn."""
     by_domain = [load_prompts(domain, split, limit) for domain in DOMAINS]
     return [one for same in zip(*by_domain, strict=True) for one in same]
 
@@ -126,7 +126,7 @@ def tune_lineup(
 
 
 def spread(grid: Sequence, most: int | None) -> list:
-    """At most so many of a grid, evenly over it; None is all."""
+    """At most `most` settings of a grid, spread evenly over it; None gives all."""
     size = min(most or len(grid), len(grid))
     return [grid[at * len(grid) // size] for at in range(size)]
 
