@@ -1,5 +1,6 @@
 """Every figure draws its stored table, and refuses a wrong one with what is allowed."""
 
+import sys
 from functools import partial
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from specdec_lib.core.tree import MatchTable
 from specdec_lib.measure.latency.speeds import measured_speed_ups
 from specdec_lib.measure.sweep.ratios import without_few
 from specdec_lib.show import figures, tables
-from specdec_lib.show.figures import theme
+from specdec_lib.show.figures import chart, theme
 
 STORED = Path(__file__).parents[1] / "figures"
 
@@ -82,10 +83,31 @@ def test_the_stored_table_is_drawn_and_a_wrong_one_is_refused(name):
             draw(pd.concat([table, table]))
 
 
+@pytest.mark.parametrize("name", CASES)
+def test_a_docstring_names_every_column_that_its_figure_needs(name, monkeypatch):
+    """It is the only description of the table; the control is a column that no figure has."""
+    draw = vars(figures)[name]
+    table, options = CASES[name]
+    table = stored(table) if isinstance(table, str) else table
+    given = [table, *options.values()]
+    needed = set()
+
+    def note(checked: pd.DataFrame, keys: str, values: str) -> None:
+        if any(checked is one for one in given):
+            needed.update(f"{keys} {values}".split())
+        chart.check(checked, keys, values)
+
+    monkeypatch.setattr(sys.modules[draw.__module__], "check", note)
+    draw(table, **options)
+    assert needed and "nonsense" not in draw.__doc__
+    needed -= {options.get("x")}  # the argument says it
+    assert [one for one in sorted(needed) if f"`{one}`" not in draw.__doc__] == []
+
+
 REFUSED = {
     "cost, got 0 rows": lambda: figures.break_even(MAP, PAIRS[:0], title=""),
     "0 rows of": lambda: figures.versus(stored("05_versus").assign(domain="code")),
-    "text, low, high, uniform, got": lambda: figures.step(LINE, title=""),
+    "columns text and one of": lambda: figures.step(LINE, title=""),
     "'flat'": lambda: tables.gap_rates(MatchTable((0.5,), "flat")),
 }
 

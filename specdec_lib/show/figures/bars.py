@@ -27,7 +27,12 @@ WRITTEN = 0.07  # of the longest bar: a shorter piece has no room for its number
 
 
 def distributions(table: pd.DataFrame) -> go.Figure:
-    """The `probability` of each `token`, its text, under every `distribution`, side by side."""
+    """Probabilities of the same outcomes under several distributions: a bar per outcome and
+    distribution, side by side in the table's order, every other distribution in its full colour.
+
+    table    a row per outcome and distribution: `token` (the outcome's text, white space shown),
+             `distribution` (its name) and `probability` (0 to 1, written on the bar)
+    """
     check(table, "", "token distribution probability")
     place = lanes(table, "token", "distribution", 0.8)
     rows = marks(table, place, "probability", series="distribution")
@@ -43,8 +48,14 @@ def distributions(table: pd.DataFrame) -> go.Figure:
 
 
 def chain_lengths(table: pd.DataFrame, *, length: int, title: str) -> go.Figure:
-    """Predicted `speed_up` by a chain's `length`; the chosen `length` is in full colour; ValueError
-    if the table lacks it.
+    """Predicted speed-up of a chain by its length: a bar per length, cross-hatched where it is
+    slower than plain decoding (dotted), with its tokens per round when hovered over.
+
+    table     a row per chain: `length` (guesses per round, from 1), `speed_up` (× plain decoding's
+              speed) and `tokens_per_round`
+    length    the chosen one, in its full colour
+
+    Raises ValueError if the table lacks the chosen length.
     """
     check(table, "length", "speed_up tokens_per_round")
     if length not in set(table["length"]):
@@ -67,9 +78,15 @@ def paper_and_ours(
     paper_by: str = "",
     lower_is_better: bool = False,
 ) -> go.Figure:
-    """The `paper`'s bar and `ours` per `method`, NaN for none; a panel per `sampling`.
+    """The paper's number beside ours: two bars per method, with their values on them, a panel per
+    sampler.
 
-    by, paper_by    how ours and the paper's were found, as in `add_dots`
+    table              a row per sampler and method: `sampling`, `method`, `paper` and `ours` in the
+                       unit of `y_title`; NaN leaves a bar out. Ours has an interval where there are
+                       columns `ours_low` and `ours_high`
+    by, paper_by       how ours and the paper's were found, for the legend: "measured", "counted",
+                       "predicted" or ""
+    lower_is_better    which way is better, for the axis
     """
     check(table, "sampling method", "paper ours")
     place, methods = lanes(table, "method"), theme.names_of(table["method"])
@@ -84,7 +101,15 @@ def paper_and_ours(
 
 
 def walltime(table: pd.DataFrame) -> go.Figure:
-    """Measured speed ÷ autoregressive decoding's, ours and the paper's, by `method`, `domain`."""
+    """Measured speed against autoregressive decoding's: a bar per method and kind of text, with an
+    interval, and in it our tokens per second; the paper's ratios as hollow diamonds.
+
+    table    a row per method and kind of text: `method`, `domain`, `ours` (tokens per second),
+             `ratio` (÷ autoregressive decoding's) with its 95 % interval `ratio_low` to
+             `ratio_high`, `paper_ratio` (the same ratio as the paper prints it; NaN where it prints
+             none), `paper_data` (the paper's data set that stands over the domain, for the legend)
+             and `sampling` (one for all rows, for the headline)
+    """
     ends = "ratio_low ratio ratio_high"
     check(table, "domain method", f"ours paper_ratio paper_data sampling {ends}")
     styles = {name: replace(one, hatch="") for name, one in looks(table["domain"]).items()}
@@ -108,7 +133,15 @@ def walltime(table: pd.DataFrame) -> go.Figure:
 
 
 def yields(table: pd.DataFrame, *, bonus: bool = True) -> go.Figure:
-    """Tokens per round of each `series`: accepted guesses and, with `bonus`, the target's own."""
+    """Tokens per round in two pieces, from the left: the target's own token, which a draft that is
+    never right has too (dotted), and the accepted guesses; a dot with an interval at the sum.
+
+    table    a row per bar, from the top: `series` (its name), `rounds` (so many were counted),
+             `accepted_per_round`, and `tokens_per_round` with its 95 % interval
+             `tokens_per_round_low` to `tokens_per_round_high`
+    bonus    whether the target's own token counts; without it bars begin at the accepted guesses,
+             and the interval is `accepted_per_round_low` to `accepted_per_round_high`
+    """
     value, guesses = "tokens_per_round" if bonus else "accepted_per_round", "accepted_per_round"
     ends = f"{value}_low {value} {value}_high"
     check(table, "series", f"rounds {guesses} {ends}")
@@ -127,7 +160,14 @@ def yields(table: pd.DataFrame, *, bonus: bool = True) -> go.Figure:
 
 
 def cascade_ablation(table: pd.DataFrame) -> go.Figure:
-    """What leaving out a part, `variant`, changes `by` SWI and by the clock, per `domain`."""
+    """What leaving out a part of a cascade changes: two lying bars per variant, by SWI and by the
+    clock, with intervals, and the paper's number as a diamond; a panel per kind of text.
+
+    table    a row per kind of text, variant and way: `domain`, `variant` (what is left out), `by`
+             ("SWI, counted" or "speed, measured"), `change_percent` (against the full cascade;
+             below 0 it is worse without) with its 95 % interval `low` to `high`, and `paper` (its
+             change in percent; NaN where it prints none)
+    """
     ends = "low change_percent high"
     check(table, "domain variant by", f"{ends} paper")
     place, count = lanes(table, "variant", "by", 0.62, list(CHANGES)), table["variant"].nunique()
@@ -148,7 +188,14 @@ def cascade_ablation(table: pd.DataFrame) -> go.Figure:
 
 
 def rivals(table: pd.DataFrame, *, title: str) -> go.Figure:
-    """SWI, tokens and price per round, acceptance of each `setting`: as `Replays.beside`."""
+    """A setting beside those it must beat, in four panels: SWI, tokens per round, the price of a
+    round in pieces per model, and the acceptance rate; the first row in its full colour.
+
+    table    a row per setting, as `Replays.beside` gives it: `setting` (its name), `swi` (× plain
+             decoding; dotted at 1) with its 95 % interval `low` to `high`, `tokens_per_round`,
+             `acceptance_rate` (0 to 1), `texts` (that were counted), and per model columns
+             such as `target_passes` (per round) and `target_price` (of these, in target passes)
+    """
     values = "swi low high tokens_per_round acceptance_rate target_passes target_price texts"
     check(table, "setting", values)
     table, rows = table.rename(columns={"texts": "prompts"}), range(len(table))
@@ -178,8 +225,12 @@ def rivals(table: pd.DataFrame, *, title: str) -> go.Figure:
 
 
 def round_ledger(table: pd.DataFrame, *, noise: float) -> go.Figure:
-    """The `round_seconds` of each `draft`, a piece per `part` of a round, a panel per `sampling`.
+    """Where the time of a round goes: a lying bar per draft, a piece per part of a round, in it its
+    share where there is room; a panel per sampler.
 
+    table    a row per draft, sampler, part and model: `draft`, `sampling`, `part` (one of PARTS),
+             `model` ("" where no model works), `round_seconds` (mean seconds of a round that go to
+             it; drawn as milliseconds) and `share` (of the round, 0 to 1)
     noise    the share by which bars differ where they should not, for the headline
     """
     check(table, "draft sampling part model", "round_seconds share")

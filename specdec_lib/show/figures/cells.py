@@ -19,7 +19,12 @@ MAP_LOOKS = {PAIR: Look(DARK, symbol="diamond"), HERE: Look("#E69F00", symbol="s
 
 
 def match_rates(table: pd.DataFrame) -> go.Figure:
-    """P(match | rank, gap), `rate`, by bin of `gap`, in their order; a missing cell stays empty."""
+    """How often a guess matches the target, by its rank and its gap: a cell per rank and bin, with
+    the number in it; a missing cell stays empty.
+
+    table    as `tables.gap_rates` gives it: `gap` (the bin's name, in nats; columns stand in the
+             table's order), `rank` (from 0) and `rate` (0 to 1; NaN stays empty)
+    """
     check(table, "gap rank", "rate")
     grid = table.pivot(index="rank", columns="gap", values="rate")[names_of(table["gap"])]
     grid.index = [f"rank {rank}" for rank in grid.index]
@@ -33,10 +38,15 @@ def match_rates(table: pd.DataFrame) -> go.Figure:
 def surface(
     table: pd.DataFrame, *, best: Sequence[int], across: str, down: str, prompts: int
 ) -> go.Figure:
-    """`swi`, counted on `prompts` prompts, over two entries of the K matrix, `k1` and `k2`.
+    """Counted SWI over two entries of the K matrix: a cell per pair with the number in it; a frame
+    around one.
 
-    best            the k1 and k2 of the cell that has a frame; ValueError if it has no value
+    table           a row per cell: `k1`, `k2` and `swi` (× plain decoding; NaN stays empty)
+    best            the k1 and k2 of the cell that has a frame
     across, down    what k1 and k2 count, for the axes
+    prompts         that it was counted on, for the headline
+
+    Raises ValueError if the framed cell has no value.
     """
     check(table, "k1 k2", "swi")
     framed = (table["k1"] == best[0]) & (table["k2"] == best[1]) & table["swi"].notna()
@@ -51,7 +61,14 @@ def surface(
 
 
 def speed_surface(table: pd.DataFrame, *, about: str) -> go.Figure:
-    """Predicted `speed_up` over `budget` and `depth`, per `width`; `about` what it rests on."""
+    """Predicted speed-up over a tree's budget and depth: a cell per pair, a panel per width; white
+    is as fast as plain decoding, blank where no tree of this width and depth has room for the
+    budget; a frame around the best.
+
+    table    a row per cell: `budget` (nodes without the root), `depth` (of the deepest guess
+             allowed), `width` (children per node at most) and `speed_up` (× plain decoding's speed)
+    about    what it is predicted from, for the headline
+    """
     check(table, "budget depth width", "speed_up")
     sizes = zip(table["width"], table["depth"], strict=True)
     room = [sum(width**level for level in range(1, depth + 1)) for width, depth in sizes]
@@ -78,10 +95,13 @@ def speed_surface(table: pd.DataFrame, *, about: str) -> go.Figure:
 def break_even(
     table: pd.DataFrame, points: pd.DataFrame, *, title: str, here: Sequence[float] = ()
 ) -> go.Figure:
-    """Predicted `speed_up` over `acceptance_rate` and what a draft pass costs, `cost`, in target
-    passes; the thick line, at 1, is where speculation stops paying.
+    """Where speculation pays: predicted speed-up over the acceptance rate and the cost of a draft
+    pass, as shades with a line every quarter; on the thick line, at 1, it stops paying.
 
-    points    our pairs on the map: `pair`, `acceptance_rate`, perhaps its `low` and `high`, `cost`
+    table     a row per place of a grid: `acceptance_rate` (0 to 1), `cost` (seconds of a draft pass
+              ÷ of a target pass) and `speed_up` (× plain decoding's speed, of the best chain there)
+    points    our pairs on the map: `pair` (its name), `acceptance_rate`, perhaps with a 95 %
+              interval `low` to `high`, and `cost`
     here      an acceptance rate and a cost that a star marks
     """
     check(table, "acceptance_rate cost", "speed_up")
@@ -133,9 +153,17 @@ def _add_levels(chart: Chart, grid: pd.DataFrame) -> None:
 def roofline(
     table: pd.DataFrame, *, bytes_per_second: float, flops_per_second: float, name: str
 ) -> go.Figure:
-    """Bandwidth line and compute roof of the machine `name`, and each `point`'s share of the lower
-    one: `flops_per_second` at an `intensity` in FLOP/byte, both above 0, of the `kind` "paper" or
-    "ours"; ValueError for others. Source: Williams, Waterman and Patterson 2009.
+    """Points under a machine's bandwidth line and compute roof, each with its share of the lower of
+    the two at its place.
+
+    table                                 a row per point: `point` (its name), `intensity`
+                                          (FLOP/byte) and `flops_per_second`, both above 0, and
+                                          `kind` ("paper": measured there, or "ours": predicted)
+    bytes_per_second, flops_per_second    the most that the machine moves and computes
+    name                                  the machine's
+
+    Raises ValueError for another kind, or a number that is not above 0.
+    Source: Williams, Waterman and Patterson 2009.
     """
     check(table, "", "point intensity flops_per_second kind")
     _check_points(table)

@@ -43,11 +43,17 @@ def acceptance(
     apart: float = 0.0,
     bare: str = "",
 ) -> go.Figure:
-    """Acceptance `rate` (NaN draws nothing) over the column that `x` names, a line per `series`,
-    and per `part` of it if there is that column.
+    """How often a guess is accepted, over a number such as its depth: a dot per row with an
+    interval, joined by a line per series.
 
+    table    a row per dot: the column that `x` names, `series`, `rate` (0 to 1; NaN draws nothing)
+             with its 95 % interval `low` to `high` (NaN: none), and `at_risk` (tokens tried);
+             perhaps `part`, which breaks a series' line in two, and `prompts`, for the headline
+    x_title  of the axis; what stands before its first comma is also in the headline
     apart    how far the outer series stand beside their numbers; where `log_x`, in octaves
     bare     which marks have no interval, for the headline
+
+    Raises ValueError if `log_x` and a number is not above 0.
     """
     check(table, "", f"{x} series low rate high at_risk")
     what = x_title.split(",")[0]
@@ -71,7 +77,13 @@ def acceptance(
 
 
 def kinds(table: pd.DataFrame, *, x_title: str, title: str = "") -> go.Figure:
-    """Acceptance `rate` of each `series`, as in `acceptance`, by `kind`."""
+    """How often a guess is accepted, over names such as kinds of text: a dot per series at each
+    name, with an interval and its value.
+
+    table    a row per dot: `kind` (the place on the axis), `series`, `rate` (0 to 1; NaN draws
+             nothing) with its 95 % interval `low` to `high` (NaN: none), and `at_risk` (tokens
+             tried)
+    """
     check(table, "", "kind series low rate high at_risk")
     place = lanes(table, "kind", "series", 0.6)
     rows = marks(table, place, "rate", series="series", text="rate", **RATES)
@@ -81,7 +93,13 @@ def kinds(table: pd.DataFrame, *, x_title: str, title: str = "") -> go.Figure:
 
 
 def calibration_curve(table: pd.DataFrame) -> go.Figure:
-    """Acceptance `rate` per bin of the draft's `confidence`; a dot's area counts its tokens."""
+    """Whether a draft's confidence is right: a dot per bin of confidence, with an interval, the
+    larger the more tokens are in it; on the dotted diagonal it is. A panel per series.
+
+    table    a row per bin: `series`, `confidence` (the bin's mean, 0 to 1), `rate` (the share
+             accepted, 0 to 1) with its 95 % interval `low` to `high`, and `at_risk` (tokens in the
+             bin, which the dot's area counts)
+    """
     check(table, "", "confidence series low rate high at_risk")
     rows = marks(table, "confidence", "rate", panel="series", **RATES)
     chart = Chart(rows["panel"], wide=450, high=470, x="confidence of the draft", y=RATE)
@@ -93,7 +111,12 @@ def calibration_curve(table: pd.DataFrame) -> go.Figure:
 
 
 def predicted_tokens(table: pd.DataFrame) -> go.Figure:
-    """`measured` tokens per round against `predicted` ones; in the band they agree to 5 %."""
+    """Counted against predicted tokens per round: a dot per setting, with an interval; on the
+    diagonal they agree, in the band to within 5 %. A panel per sampler.
+
+    table    a row per setting: `name`, `series` (its kind), `sampling`, `predicted` and `measured`
+             (both tokens per round; the latter counted) with its 95 % interval `low` to `high`
+    """
     rows = _predictions(table)
     x, y = "predicted tokens per round", "counted tokens per round"
     chart = Chart(rows["panel"], wide=450, high=490, x=x, y=y)
@@ -104,7 +127,15 @@ def predicted_tokens(table: pd.DataFrame) -> go.Figure:
 
 
 def predicted_speeds(table: pd.DataFrame) -> go.Figure:
-    """As `predicted_tokens`, for tokens per second and 10 %; the headline tells the errors."""
+    """Measured against predicted tokens per second: a dot per setting, with an interval; on the
+    diagonal they agree, in the band to within 10 %. A panel per sampler. The headline has the
+    median error, the largest median of one kind, and the largest error.
+
+    table    a row per setting: `name`, `series` (its kind), `sampling`, `predicted` and `measured`
+             (both tokens per second) with its 95 % interval `low` to `high`
+
+    Raises ValueError if a speed is not above 0.
+    """
     rows = _predictions(table)
     lowest = rows[["x", "y", "low", "high"]].min().min()
     if not lowest > 0:
@@ -130,7 +161,13 @@ def _predictions(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def ablation(table: pd.DataFrame, *, value_title: str) -> go.Figure:
-    """A `value` with one and with two `stages`, per `shape` of tree; a panel per `sampling`."""
+    """A chain and a tree, each with one and with two stages: a dot per shape at each number of
+    stages, with an interval and its value; a panel per sampler.
+
+    table          a row per dot: `shape` ("chain" or "tree"), `stages` (1 or 2), `sampling`, and
+                   `value` with its 95 % interval `low` to `high`
+    value_title    what `value` is, with its unit, for the axis
+    """
     check(table, "shape stages sampling", "low value high")
     table, shapes = table.sort_values("stages", kind="stable"), sorted(names_of(table["shape"]))
     by = {"series": "shape", "panel": "sampling", "ends": "low value high", "text": "value"}
@@ -142,7 +179,16 @@ def ablation(table: pd.DataFrame, *, value_title: str) -> go.Figure:
 
 
 def speed_sweep(table: pd.DataFrame) -> go.Figure:
-    """`speed_up` of each `draft` by the `value` of a `sweep`, "temperature" or "domain"."""
+    """Measured speed-up over plain decoding (dotted) by temperature and by kind of text: a panel
+    each, a dot per draft at each value, with an interval; lines join temperatures.
+
+    table    a row per dot: `sweep` ("temperature" or "domain"), `value` (of what is swept),
+             `draft`, `speed_up` (× plain decoding's speed) with its 95 % interval `speed_up_low` to
+             `speed_up_high`, and `domain` and `temperature`, of which the one that is not swept
+             stands in the panel's name
+
+    Raises ValueError for another sweep.
+    """
     ends = "speed_up_low speed_up speed_up_high"
     check(table, "sweep value draft", f"domain temperature {ends}")
     said = {"temperature": "by temperature ({domain})", "domain": "by domain (T = {temperature:g})"}
@@ -166,7 +212,13 @@ def speed_sweep(table: pd.DataFrame) -> go.Figure:
 
 
 def ewif_by_drafters(table: pd.DataFrame) -> go.Figure:
-    """EWIF per set of `drafters`: the `paper`'s, `ours` for its k, `lengths`, and the `best`."""
+    """EWIF, the cascade paper's predicted speed-up, per set of drafters: the printed value, the one
+    recomputed for the same k, and a star at the best k where that is better by more than rounding;
+    a panel per data set.
+
+    table    a row per data set and set of drafters: `data`, `drafters`, `lengths` (the printed k),
+             `paper`, `ours` (for that k), `best` and `best_lengths` (the k that is best)
+    """
     check(table, "data drafters", "lengths paper ours best best_lengths")
     table = table.assign(best=table["best"].where(table["best"] > table["ours"] + 1e-9))
     sets, lengths = names_of(table["drafters"]), table["best_lengths"].map(escape)
@@ -190,8 +242,15 @@ def ewif_by_drafters(table: pd.DataFrame) -> go.Figure:
 
 
 def scorecard(table: pd.DataFrame) -> go.Figure:
-    """Our speed-up, over plain decoding or another method, against the printed one: a mark per
-    claim of `claims.score` that is one, a panel per paper, or per `panel` if there is that column.
+    """Our ratios against the printed ones: a mark per claim, with an interval; on the dashed
+    diagonal the printed ratio comes out again, above the dotted line the first method is ahead. A
+    series per table or figure of a paper, a panel per paper; the legend says how ours was found.
+
+    table    as `claims.score` gives it: a row per claim with `paper`, `item`, `claim`, `by`,
+             `paper_value`, `ours` with `low` to `high`, `no_effect` and `verdict`. Claims that are
+             no ratio of two methods (`no_effect` is not 1, or counted bytes), or have no number on
+             one side, are left out. A column `panel` puts a claim into another panel than its
+             paper's
     """
     check(table, "paper item claim", "by paper_value ours low high no_effect verdict")
     some = table.dropna(subset=["ours", "paper_value"]).query("no_effect == 1 and by != 'counted'")

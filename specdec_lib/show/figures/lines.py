@@ -16,7 +16,13 @@ SECONDS = "low_seconds seconds high_seconds"
 
 
 def position(table: pd.DataFrame) -> go.Figure:
-    """How likely, `rate`, each `drafter`'s draft is accepted through `position`, per `domain`."""
+    """How likely a draft is accepted up to each position: a line per drafter over a band, the 95 %
+    interval; a panel per kind of text.
+
+    table    a row per position: `domain`, `drafter`, `position` (of a guess in its draft, from 1),
+             `rate` (probability that all guesses up to it are accepted, 0 to 1) with `low` to
+             `high`, and `at_risk` (drafts that are so long)
+    """
     check(table, "domain drafter position", "low rate high at_risk")
     table = table.replace({"drafter": theme.MODEL_NAMES})
     by = {"series": "drafter", "panel": "domain", "note": "{at_risk:,.0f} drafts at risk"}
@@ -30,7 +36,14 @@ def position(table: pd.DataFrame) -> go.Figure:
 
 
 def sensitivity(table: pd.DataFrame) -> go.Figure:
-    """`value` relative to its own at `k00` = 1, and the paper's, per `domain`, `variant`, `by`."""
+    """What K00, the tokens that the target wants of its first drafter, changes: a line per kind of
+    text with intervals, relative to K00 = 1 (dotted), and the paper's as diamonds; a panel per
+    variant and way.
+
+    table    a row per dot: `domain`, `k00`, `variant` (what else is set), `by` ("SWI, counted" or
+             "speed, measured"), `value` (÷ that at K00 = 1) with its 95 % interval `low` to `high`,
+             and `paper_relative` (the same ratio of the paper; NaN where it prints none)
+    """
     check(table, "domain k00 variant by", "low value high paper_relative")
     table = table.assign(panel=table["variant"] + ": " + table["by"])
     by = {"panel": "panel", "series": "domain", "ends": "low value high"}
@@ -47,7 +60,13 @@ def sensitivity(table: pd.DataFrame) -> go.Figure:
 
 
 def lenience(table: pd.DataFrame) -> go.Figure:
-    """`value` ÷ plain decoding's by `lenience` and `metric`; `tail`: copies a draft may have."""
+    """What lenience changes: a dot per kind of text at each lenience, with an interval, and below
+    it the tail; plain decoding's is dotted. A panel per metric.
+
+    table    a row per dot: `domain`, `lenience` (1: none), `metric` (the panel), `value` (÷ plain
+             decoding's) with its 95 % interval `low` to `high`, and `tail` (copied tokens that a
+             draft may have at most; NaN writes nothing)
+    """
     check(table, "domain lenience metric", "low value high tail")
     table = table.assign(named=table["lenience"].map("{:g}".format))
     by = {"series": "domain", "panel": "metric", "ends": "low value high"}
@@ -67,7 +86,13 @@ def lenience(table: pd.DataFrame) -> go.Figure:
 
 
 def budget_curves(table: pd.DataFrame) -> go.Figure:
-    """`tokens_per_round` over the `budget`, per `shape` of tree; `measured` ones are dots."""
+    """Tokens per round against a tree's size: a line per shape of tree through what is predicted,
+    over a band where it has an interval, and a dot with an interval for each that was counted.
+
+    table    a row per point: `budget` (nodes without the root, from 1), `shape`, `measured`
+             (whether it was counted and not predicted), and `tokens_per_round` with its 95 %
+             interval `low` to `high` (NaN: none)
+    """
     ends = "low tokens_per_round high"
     check(table, "", f"budget shape measured {ends}")
     rows = marks(table, "budget", "tokens_per_round", series="shape", ends=ends)
@@ -79,7 +104,12 @@ def budget_curves(table: pd.DataFrame) -> go.Figure:
 
 
 def budget_speed_ups(table: pd.DataFrame, *, title: str = "") -> go.Figure:
-    """Predicted `speed_up` over the `budget`, per deepest guess allowed, `depth`; the best, too."""
+    """Predicted speed-up over plain decoding (dotted) against a tree's size: a line per deepest
+    guess allowed, thicker where another may cover it; a star at the best.
+
+    table    a row per point: `budget` (nodes without the root, from 1), `depth` (of the deepest
+             guess allowed) and `speed_up` (× plain decoding's speed)
+    """
     check(table, "budget depth", "speed_up")
     rows = marks(table, "budget", "speed_up").sort_values(["depth", "budget"])
     rows = rows.assign(series=rows["depth"].map("depth ≤ {}".format))
@@ -105,7 +135,14 @@ def _budget_chart(rows: pd.DataFrame, y: str) -> Chart:
 
 
 def latency(table: pd.DataFrame) -> go.Figure:
-    """Milliseconds of a pass over its `rows`, per `model` and `runtime`, and the roofline."""
+    """Milliseconds of a pass against its rows: a line per runtime, and per context where there are
+    two, over a band between the quartiles; the roofline dotted, once for runtimes that share it. A
+    panel per model.
+
+    table    a row per pass: `model`, `runtime`, `rows`, `context_tokens` (only the least and the
+             greatest are drawn), `seconds` (the median) with its quartiles `low_seconds` and
+             `high_seconds`, and `roofline_seconds` (the least that the machine allows, predicted)
+    """
     check(table, "model runtime rows context_tokens", f"{SECONDS} roofline_seconds")
     table = table.replace({"model": theme.MODEL_NAMES})
     contexts = sorted({table["context_tokens"].min(), table["context_tokens"].max()})
@@ -139,9 +176,16 @@ def _milliseconds(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def pass_at(measured: pd.DataFrame, line: pd.DataFrame, *, rows: int, title: str) -> go.Figure:
-    """Milliseconds of a pass over its rows: thin lines per `measured` context, as of `latency`, of
-    one model and runtime; the `line` of the chosen context, and a star at the pass of so many
-    `rows`; ValueError if the line has no such pass.
+    """Milliseconds of a pass against its rows: thin lines per measured context, a thick one at the
+    chosen context, what the machine would allow (dotted), and a star at one pass.
+
+    measured    of one model in one runtime: `rows`, `context_tokens`, and `seconds` with the
+                quartiles `low_seconds` and `high_seconds`
+    line        at the chosen context: `rows`, `seconds`, `roofline_seconds`, the first row that of
+                the pass of one row, against which the star is compared
+    rows        of the pass at the star
+
+    Raises ValueError if the line has no such pass.
     """
     check(measured, "rows context_tokens", SECONDS)
     check(line, "rows", "seconds roofline_seconds")
@@ -169,8 +213,13 @@ def pass_at(measured: pd.DataFrame, line: pd.DataFrame, *, rows: int, title: str
 
 
 def relative_performance(table: pd.DataFrame, *, title: str) -> go.Figure:
-    """Each `prompt`'s performance, `relative` to plain decoding's, per `method`, in the legend as
-    `called`; a panel per `sampling` and way, `by`. Prompts are sorted by that of "staged".
+    """Each prompt's performance against plain decoding's (dotted): a dot per method, prompts sorted
+    by that of "staged"; a panel per sampler and way of finding it.
+
+    table    a row per prompt and method: `prompt`, `method` ("staged" among them), `sampling`, `by`
+             (what is compared and how it was found, such as "seconds, measured") and `relative`
+             (plain decoding's per token ÷ the method's: above 1 the method is better); perhaps
+             `called` (the method's name in the legend)
     """
     check(table, "sampling by prompt method", "relative")
     table = table.assign(panel=table["sampling"] + ": " + table["by"])

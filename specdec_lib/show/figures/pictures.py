@@ -25,7 +25,13 @@ INSET = 8.0  # pixels left of the text
 
 
 def shapes(table: pd.DataFrame, *, title: str) -> go.Figure:
-    """Each `shape` of `tables.shape_nodes`, with the `probability` of the path to each `node`."""
+    """Shapes of trees, from left to right, each under its name and its expected tokens per round: a
+    disc per node, darker the more likely its whole path is accepted, with that probability in it.
+
+    table    as `tables.shape_nodes` gives it: a row per node with `shape` (the tree's name), `node`
+             (from 0, the root), `parent`, `depth`, `rank` (among its siblings, from 0) and
+             `probability` (that the path down to it is accepted, 0 to 1)
+    """
     check(table, "shape node", "parent depth rank probability")
     heads, edges, found = [], [], []
     left, top, below, right = 4.0, 4.0, 0.0, 0.0
@@ -63,7 +69,13 @@ def _nodes(table: pd.DataFrame) -> go.Scatter:
 
 
 def origins(table: pd.DataFrame, *, title: str = "") -> go.Figure:
-    """The emitted text, each `token` in its `source`'s colour, and where a `round` starts."""
+    """The emitted text, a token after the other, in boxes coloured by who guessed each; a bar marks
+    where a round starts, the legend says each source's share.
+
+    table    a row per token, in the order of the text: `token` (its text), `source` (who guessed
+             it; "target" for its own) and `round` (any number that changes where a round begins)
+    title    without one, it is how many tokens a round has
+    """
     check(table, "", "token source round")
     pieces, traces = _lay_out(table), []
     for source, look in looks(table["source"]).items():

@@ -32,10 +32,15 @@ def tree(
     bonus: str | None = None,
     title: str = "",
 ) -> go.Figure:
-    """The tree from left to right: a box per node, and on the edge to it the score of its path.
+    """The tree of a round from left to right: a box per node in its source's colour, and on the
+    edge to it the score of its path, as wide as the longest label of each depth asks.
 
-    labels, path    as of `tables.nodes`; accepted nodes have thick edges and outlines
-    bonus           the text of the correction or bonus token; None where there is no verdict
+    labels    the text of each node's token, root first
+    path      accepted nodes, from below the root on; they have thick edges and outlines
+    bonus     the text of the correction or bonus token, drawn at the path's end with a star; None
+              where there is no verdict
+
+    Raises ValueError unless there is one label per node and the path follows the edges.
     """
     check_path(tree, path)
     guesses, last = len(tree), path[-1] if path else 0
@@ -101,8 +106,13 @@ def _words(table: pd.DataFrame, guesses: int) -> list[go.Scatter]:
 
 
 def mask(tree: TokenTree, *, labels: Sequence[str], title: str = "") -> go.Figure:
-    """The attention mask of one pass: the row's node sees the marked columns, and the context
-    before the root. Without a title, it is how large the pass is; `labels` as of `tables.nodes`.
+    """The attention mask of one pass over a tree: the row's node sees the marked columns (itself
+    and its ancestors), and the context before the root, which is not drawn.
+
+    labels    the text of each node's token, root first
+    title     without one, it is how large the pass is
+
+    Raises ValueError unless there is one label per node.
     """
     size, sees = len(tree), tree.ancestry().int().fill_diagonal_(2).tolist()
     names = [

@@ -26,7 +26,13 @@ SPEED_UPS = "speed_up_low speed_up speed_up_high"
 
 
 def stages(table: pd.DataFrame, *, sampling: str = "") -> go.Figure:
-    """The `value` of each `stack` of models, fewest `levels` on top; a panel per `metric`."""
+    """What each level of a stack of models adds: a lying dot per stack, with an interval and its
+    value, the stack of fewest levels on top; a panel per metric.
+
+    table       a row per dot: `stack` (its models' names), `levels` (how many), `metric` (the
+                panel, with its unit) and `value` with its 95 % interval `low` to `high`
+    sampling    the sampler's name, for the headline
+    """
     check(table, "stack metric", "levels low value high")
     table = table.sort_values("levels", kind="stable")
     by = {"panel": "metric", "ends": "low value high", "text": "value"}
@@ -40,7 +46,12 @@ def stages(table: pd.DataFrame, *, sampling: str = "") -> go.Figure:
 
 
 def passes(table: pd.DataFrame) -> go.Figure:
-    """Draft `passes` per round: a row per `draft`, a dot per `scout`, a panel per `sampling`."""
+    """Passes of the draft model in a round: a row per draft, a lying dot per scout, with an
+    interval and its value; a panel per sampler.
+
+    table    a row per dot: `draft`, `scout` (what guesses before it; "none"), `sampling`, and
+             `passes` (of the draft per round, counted) with its 95 % interval `low` to `high`
+    """
     check(table, "draft scout sampling", "low passes high")
     by = {"series": "scout", "panel": "sampling", "text": "passes", "ends": "low passes high"}
     rows = marks(table, "passes", lanes(table, "draft", "scout"), **by)
@@ -53,7 +64,14 @@ def passes(table: pd.DataFrame) -> go.Figure:
 
 
 def setting_speed_ups(table: pd.DataFrame) -> go.Figure:
-    """`speed_up` of every setting, `draft`, the lowest mean on top; a panel per `sampling`."""
+    """Measured speed-up of every setting over plain decoding (dotted): a lying dot per setting with
+    an interval, the lowest mean on top; its mark says whether the interval is above 1, below 1,
+    around it, or missing. A panel per sampler.
+
+    table    a row per setting and sampler: `draft` (the setting's name), `sampling`, and `speed_up`
+             (× plain decoding's speed) with its 95 % interval `speed_up_low` to `speed_up_high`
+             (NaN: too few prompts)
+    """
     check(table, "draft sampling", SPEED_UPS)
     means = table.groupby("draft", sort=False)["speed_up"].mean().sort_values(kind="stable")
     order, (slower, faster, close, untold) = names_of(means.index), PAYING
@@ -73,7 +91,13 @@ def setting_speed_ups(table: pd.DataFrame) -> go.Figure:
 
 
 def plans(table: pd.DataFrame) -> go.Figure:
-    """`speed_up` of each `choice` per `pair` and `domain`, as of `regret.summarise_regret`."""
+    """What a plan reaches on prompts it has not seen: a row per pair and kind of text, a lying dot
+    per choice, with an interval; a panel per sampler.
+
+    table    as `regret.summarise_regret` gives it: `pair` (target and draft), `domain`, `sampling`,
+             `choice` ("planned", the best fixed setting, …) and `speed_up` (over plain decoding
+             (dotted), counted and priced) with its 95 % interval `speed_up_low` to `speed_up_high`
+    """
     check(table, "pair sampling domain choice", SPEED_UPS)
     table = table.assign(name=table["pair"] + ": " + table["domain"])
     headline = "What a plan reaches on prompts it has not seen, beside the best fixed setting"
@@ -81,7 +105,12 @@ def plans(table: pd.DataFrame) -> go.Figure:
 
 
 def free_drafts(table: pd.DataFrame) -> go.Figure:
-    """`speed_up` of drafts without a network, beside a draft model's tree, per `domain`."""
+    """What drafts without a network bring, beside a draft model's tree: a row per draft, a lying
+    dot per kind of text, with an interval; a panel per sampler.
+
+    table    a row per dot: `draft`, `domain`, `sampling`, and `speed_up` (over plain decoding
+             (dotted), measured) with its 95 % interval `speed_up_low` to `speed_up_high`
+    """
     check(table, "draft domain sampling", SPEED_UPS)
     headline = "What copied, recycled and remembered tokens bring by the clock"
     return _speed_ups(table, "draft", "domain", "measured", headline)
@@ -99,7 +128,15 @@ def _speed_ups(table: pd.DataFrame, row: str, lane: str, how: str, headline: str
 
 
 def verifiers(table: pd.DataFrame) -> go.Figure:
-    """Tokens per round of each verification `rule`, and of the bound, by kind of `siblings`."""
+    """Tokens per round of each verification rule on the same samples: a row per shape of draft and
+    rule, the bound last and hollow, a lying dot per kind of siblings, with an interval; a panel per
+    sampler.
+
+    table    as `summarise_rules` gives it: `sampling`, `shape` (of the draft), `rule` ("bound":
+             what no rule can exceed), `siblings` ("ranked", "top", "iid" or "distinct"),
+             `tokens_per_round` with its 95 % interval `tokens_per_round_low` to
+             `tokens_per_round_high`, and `prompts` (that were counted)
+    """
     ends = "tokens_per_round_low tokens_per_round tokens_per_round_high"
     check(table, "sampling shape rule siblings", f"{ends} prompts")
     bound = table["rule"] == "bound"
@@ -125,8 +162,13 @@ def verifiers(table: pd.DataFrame) -> go.Figure:
 
 
 def versus(table: pd.DataFrame) -> go.Figure:
-    """How many times faster each of our methods is than each baseline, over all domains, a panel
-    per sampler; as `make bench` writes it, of one edition.
+    """How many times faster each of our methods is than each baseline, over all kinds of text: a
+    row per method, a lying dot per baseline, with an interval and its value; a panel per sampler.
+
+    table    as `make bench` writes it, of one edition: a row per method, baseline and kind of text
+             with `method`, `baseline`, `runtime`, `baseline_runtime`, `domain` (only "all" is
+             drawn), `machine`, `prompts`, `temperature`, `top_k`, and `ratio` (speed ÷ the
+             baseline's) with its 95 % interval `ratio_low` to `ratio_high`
 
     A method in several runtimes says which, a baseline on how many prompts, and one of Hugging Face
     in which number format it was fastest.
@@ -158,7 +200,15 @@ def versus(table: pd.DataFrame) -> go.Figure:
 
 
 def swi_by_drafters(table: pd.DataFrame) -> go.Figure:
-    """SWI of each set of `drafters` and `method`, `ours` and the `paper`'s, by `prices`."""
+    """SWI of each set of drafters: a row per set and method, in it a lying dot per kind of text,
+    with an interval, and a hollow one per data set of the paper; plain decoding is dotted at 1. A
+    panel per list of prices.
+
+    table    a row per dot, ours and the paper's beside each other or apart: `data` (our kind of
+             text, or the paper's data set), `prices` (the list's name), `method` ("autoregressive"
+             is left out), `drafters`, `ours` with its 95 % interval `ours_low` to `ours_high`, and
+             `paper`; NaN where a number is missing
+    """
     ends = "ours_low ours ours_high"
     check(table, "data prices method drafters", f"{ends} paper")
     table = table[table["method"] != "autoregressive"]
