@@ -65,6 +65,7 @@ def test_a_failing_notebook_is_named_and_the_others_finish(toys, figures, capsys
         ("--set width=3 width=4", "--set takes name=value, each name once, got 'width=4'"),
         ("--only 07", "--only 07 names no notebook; there are 00_toy"),
         ("--refresh --set width=3", "--refresh stores what the defaults give"),
+        ("--check --refresh", "not allowed with argument"),
         ("--out /proc/nowhere", "the folder /proc/nowhere cannot be written to"),
     ],
 )

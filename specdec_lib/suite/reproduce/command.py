@@ -5,6 +5,7 @@ import contextlib
 import dataclasses
 import os
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -19,8 +20,9 @@ from specdec_lib.core.files import (
 from specdec_lib.core.locking import only_process
 from specdec_lib.measure.commands.commandline import Parser
 from specdec_lib.suite.gallery.building import KINDS, build
-from specdec_lib.suite.gallery.manifest import Manifest, made_here
+from specdec_lib.suite.gallery.manifest import Manifest, made_here, read_manifest
 from specdec_lib.suite.notebook import NOTEBOOKS, as_template, read_parameters, store_outputs
+from specdec_lib.suite.reproduce.checking import SAME, compared_tables
 from specdec_lib.suite.reproduce.plan import PROFILES, NotebookRun, choose_notebooks, plan_runs
 
 INTERRUPTED = 130
@@ -28,11 +30,12 @@ START_SECONDS = 120
 CELL_SECONDS = 12 * 3600  # a hang, not a slow cell
 DESCRIPTION = (
     "Run the notebooks; every figure is made anew, and figures/index.html shows them all. Exit"
-    " status: 0 all went well, 1 a notebook failed, 2 an error, 130 interrupted."
+    " status: 0 all went well, 1 a notebook failed or a table differs, 2 an error, 130 interrupted."
 )
 MODES = {
     "--list": "only show the notebooks and their parameters",
     "--dry-run": "only show what would run, and why",
+    "--check": "run into a temporary folder and compare the tables, all but measured times",
     "--refresh": "run with the defaults and store the outputs in the notebooks themselves",
 }
 SEVERAL = {"nargs": "+", "default": [], "action": "extend"}
@@ -53,6 +56,8 @@ def main(arguments: Sequence[str] | None = None, *, notebooks: Path = NOTEBOOKS)
     if asked.dry_run:
         _due(runs, asked)
         return 0
+    if asked.check:
+        return _check(runs)
     for place in (folder, folder / "runs"):
         check_writable(place)
     with only_process(folder / "runs"):
@@ -111,6 +116,27 @@ def _run(runs: Sequence[NotebookRun], refresh: bool) -> int:
         for problem in problems:
             say(f"error: {problem}")
     return int(bool(problems))
+
+
+def _check(runs: Sequence[NotebookRun]) -> int:
+    """Run into a temporary folder, print a line for each table of the notebooks that finished:
+    whether it is the one that is there; the exit status comes back. Nothing is stored.
+    """
+    found = []
+    with tempfile.TemporaryDirectory(prefix="specdec-check-") as place:
+        apart = [dataclasses.replace(run, figures=Path(place)) for run in runs]
+        status = _run(apart, refresh=False)
+        if status == INTERRUPTED:
+            return status
+        for run, again in zip(runs, apart, strict=True):
+            manifest = read_manifest(again.manifest)
+            if manifest is not None and manifest.state == "finished":
+                found += compared_tables(run.figures, again.figures, run.name[:2])
+    for name, difference in found:
+        print(f"{name}: {difference}")
+    same = sum(difference == SAME for _, difference in found)
+    print(f"{same} of {len(found)} tables are those in {runs[0].figures}, all but measured times")
+    return status or int(same < len(found))
 
 
 def _list(paths: Sequence[Path]) -> int:
