@@ -22,7 +22,7 @@ from specdec_lib.core.decode import Generation, decode
 from specdec_lib.core.protocols import Draft
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.measure.sweep.stacks import table_drafts
-from specdec_lib.measure.texts import SAMPLERS, Texts
+from specdec_lib.measure.texts import SAMPLERS, Texts, write_batched
 from specdec_lib.measure.ties import BUG, ROUNDING, TWO_PROGRAMS, near_tie
 from specdec_lib.models.cached.model import CachedModel
 from specdec_lib.models.prepared import PREPARED, prepared_folder
@@ -177,6 +177,18 @@ def test_stored_texts_are_what_the_target_writes_up_to_rounding(ladder, prompt, 
     assert told_apart(asked, plainly, known) in (None, ROUNDING)
     rarest = int(torch.tensor(plainly).max())  # the control: one token is another
     assert told_apart(asked, plainly, (*plainly[:9], rarest + 1, *plainly[10:])) == BUG
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS, ids=["T=0", "T=1", "top-k 50"])
+def test_the_writer_of_the_stored_texts_writes_them_again_up_to_near_ties(ladder, sampler):
+    """Three short prompts; the test above has the control, a text with another token."""
+    (stored,) = Texts.stored((sampler,))
+    everything = [one for domain in DOMAINS for one in load_prompts(domain, "all")]
+    asked = sorted(everything, key=lambda one: len(one.text))[:3]
+    made = write_batched(ladder, asked, sampler, max_new_tokens=SHORT)
+    for one in asked:
+        known, again = stored.of(one)[:SHORT], made.of(one)
+        assert told_apart(Asked.of(ladder, one, sampler), again, known) in (None, ROUNDING)
 
 
 def test_the_hugging_face_door_writes_what_generate_writes(ladder, prompt):
