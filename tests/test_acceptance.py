@@ -1,6 +1,7 @@
 """Acceptance counted from records, against hand-made rounds and exact distributions."""
 
 import math
+from dataclasses import replace
 
 import pandas as pd
 import pytest
@@ -77,20 +78,32 @@ def test_every_child_of_every_reached_node_has_a_row():
     labels = ("t", 1.0, 9, "reject", "code", 0.0, "a")
     assert {tuple(row) for row in table[LABELS].values} == {labels}
     assert table[GUESS].values.tolist() == [
-        [1, 0, -1, 3, "m", 0.8, False],
-        [1, 1, -1, 3, "m", 0.5, True],
-        [1, 2, -1, 3, "n", 0.1, False],
-        [2, 0, 1, 2, "n", 0.8, False],
-        [2, 1, 1, 2, "m", 0.5, True],
-        [3, 0, 1, 1, "m", 1.0, False],
+        [0, 1, 0, -1, 3, "m", 0.8, False, True],
+        [0, 1, 1, -1, 3, "m", 0.5, True, True],
+        [0, 1, 2, -1, 3, "n", 0.1, False, False],
+        [0, 2, 0, 1, 2, "n", 0.8, False, True],
+        [0, 2, 1, 1, 2, "m", 0.5, True, True],
+        [0, 3, 0, 1, 1, "m", 1.0, False, True],
     ]
     assert collected(generation(played((0, 1), (1,), (0.0, 0.0))))[0].confidence.tolist() == [0, 0]
 
 
 def test_a_round_has_one_row_whatever_was_proposed(hand):
-    counts = [("a", 6, 3, 2, 3), ("a", 6, 1, 1, 2), ("a", 0, 0, 0, 1)]
-    counts += [("b", 6, 2, 1, 2), ("b", 2, 1, 0, 1)]
-    assert [*hand[1][["prompt", *ROUND]].itertuples(index=False, name=None)] == counts
+    columns = ["prompt", "round", "proposed", "deepest", "tried", "accepted", "emitted"]
+    assert [*hand[1][columns].itertuples(index=False, name=None)] == [
+        ("a", 0, 6, 3, 3, 2, 3),
+        ("a", 1, 6, 3, 1, 1, 2),
+        ("a", 2, 0, 0, 0, 0, 1),
+        ("b", 0, 6, 3, 2, 1, 2),
+        ("b", 1, 2, 2, 1, 0, 1),
+    ]
+    assert list(hand[1]) == LABELS + ROUND
+
+
+def test_a_round_says_where_it_began_who_guessed_and_the_last_why_it_ended():
+    made = replace(generation(played((0,), (1,)), played()), stop="length")
+    rows = collected(made)[1][["root_position", "source", "stop"]]
+    assert rows.values.tolist() == [[4, "m", ""], [4, "m", "length"]]
 
 
 def test_a_hazard_counts_those_at_risk_and_survival_is_their_product_in_each_group(hand):

@@ -1,11 +1,15 @@
 """Plans: made on development prompts, judged on held-out ones, kept, and written as a setting."""
 
+import math
+from dataclasses import replace
+
 import pytest
 from tiny import tiny_ladder
 
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.decode import decode
 from specdec_lib.drafts.combined import NoDraft
+from specdec_lib.drafts.planned import SITUATIONS
 from specdec_lib.measure import planning as measuring
 from specdec_lib.measure.compare import command
 from specdec_lib.measure.planning import PLANNED
@@ -16,7 +20,7 @@ from specdec_lib.measure.race.table import over_plain, ratio_table
 from specdec_lib.suite import plan as planning
 from specdec_lib.suite.command import main as specdec
 from specdec_lib.suite.hf.settings import import_setting
-from specdec_lib.suite.plan import make_plan
+from specdec_lib.suite.plan import make_plan, plan_in_words
 from specdec_lib.workload import Prompt, load_prompts
 
 pytestmark = pytest.mark.usefixtures("unchecked")
@@ -66,6 +70,25 @@ def test_a_plan_is_made_on_one_split_judged_on_the_other_and_kept(ladder, tmp_pa
     assert ran == [*first, "race"]  # in a run of its own
     make_plan(*asked, tokens=5, settings=1, keep=tmp_path)  # a control: another plan
     assert len(ran) == 2 * len(first) + 1
+    named = {*zip(plan.forecasts.method, plan.forecasts.setting, strict=True)}
+    assert [*plan.policy] == [*SITUATIONS] and named >= {*plan.policy.values()}
+
+
+def test_a_plan_without_a_folder_is_measured_anew(ladder, tmp_path, ran, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    asked = (ladder, GREEDY, prompts(2, "development"), prompts(1, "held-out"))
+    plan = make_plan(*asked, tokens=5, settings=1)
+    count = len(ran)
+    assert count and not [*tmp_path.iterdir()]
+    make_plan(*asked, tokens=5, settings=1)
+    assert len(ran) == 2 * count
+    said = {0.0: "It would not pay with free drafts", 2.5: "passes take 2.5 times as long."}
+    for times, words in said.items():
+        assert words in plan_in_words(
+            replace(plan, margin=plan.margin._replace(dearer_drafts=times))
+        )
+    endless = replace(plan, margin=plan.margin._replace(dearer_drafts=math.inf))
+    assert not any(words in plan_in_words(endless) for words in said.values())
 
 
 @pytest.mark.parametrize("development, held_out", [(1, 1), (2, 0)])

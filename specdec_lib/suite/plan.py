@@ -6,6 +6,7 @@ the best forecast, the best of another method, and a draft without a model race 
 held-out prompts. Without --target and --draft it takes the embedded models. Run it alone.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -58,6 +59,7 @@ class Plan:
     setting      the one with the best forecast, or plain decoding unless `pays` is "yes"
     pays         "yes", "no" or "unclear": whether it beats plain decoding on held-out prompts
     forecasts    `measure.planning.forecasts` of every setting on development prompts
+    policy       per situation (`drafts.planned.situation`) the setting that is worth most
     held_out     rows of `ratio_table` over plain decoding, which is the first; the second has the
                  best forecast, the third the best of another method; the last is FREE
     margin       how sensitive the forecast gain of the second is
@@ -66,6 +68,7 @@ class Plan:
     setting: Setting
     pays: str
     forecasts: pd.DataFrame
+    policy: Mapping[int, Named]
     held_out: pd.DataFrame
     margin: Margin
 
@@ -77,7 +80,7 @@ def make_plan(
     development: Sequence[Prompt],
     held_out: Sequence[Prompt],
     *,
-    keep: Path,
+    keep: Path | None = None,
     tokens: int = TOKENS,
     settings: Annotated[int, Within(1)] = SETTINGS,
     seed: int = 0,
@@ -85,7 +88,7 @@ def make_plan(
     """The plan for these models and prompts on this machine, which should do nothing else.
 
     development    prompts to plan on; `held_out` are those to judge on
-    keep           a folder for what is finished: the same call goes on there
+    keep           a folder for what is finished: the same call goes on there; None keeps nothing
     tokens         new ones per prompt, at most
     settings       that are tried of each method
 
@@ -98,20 +101,21 @@ def make_plan(
         ladder.encode(prompt)  # one that cannot be read is refused before anything is measured
     limits = {"tokens": tokens, "seed": seed}
     device, given = machine_name(str(ladder.target.model.device)), [one.text for one in development]
-    folder = keep / fingerprint(device, sampler, limits, settings, given, ladder)
+    folder = keep and keep / fingerprint(device, sampler, limits, settings, given, ladder)
+    places = {name: folder and folder / name for name in ("texts", "passes", "held-out")}
     texts = write_texts(
-        ladder, development, sampler, seed=seed, max_new_tokens=tokens, keep=folder / "texts"
+        ladder, development, sampler, seed=seed, max_new_tokens=tokens, keep=places["texts"]
     )
-    passes = timed_passes(ladder, development, texts, folder / "passes")
-    _, tried = plan_settings(ladder, development, texts, passes, most=settings, keep=folder)
+    passes = timed_passes(ladder, development, texts, places["passes"])
+    policy, tried = plan_settings(ladder, development, texts, passes, most=settings, keep=folder)
     table = forecasts(tried.trials, tried.prices)
     best, raced = _to_race(table, tried.drafts)
-    kept = folder / "held-out" / fingerprint(raced)
+    kept = places["held-out"] and places["held-out"] / fingerprint(raced)
     rows = _race(ladder, sampler, raced, held_out, limits, kept)
     pays = _pays(rows.iloc[1])
     name, draft = (best[0], raced[best]) if pays == "yes" else ("plain", NoDraft())
     setting = Setting(name, draft, sampler)
-    return Plan(setting, pays, table, without_few(rows), _margin(tried, best))
+    return Plan(setting, pays, table, policy, without_few(rows), _margin(tried, best))
 
 
 def _to_race(table: pd.DataFrame, tried: Mapping[Named, Draft]) -> tuple[Named, dict[Named, Draft]]:
@@ -129,7 +133,7 @@ def _race(
     raced: Mapping[Named, Draft],
     prompts: Sequence[Prompt],
     limits: Mapping[str, int],
-    keep: Path,
+    keep: Path | None,
 ) -> pd.DataFrame:
     """The rows of `ratio_table` over plain decoding of these drafts on held-out prompts."""
     drafts = {setting: (method, draft) for (method, setting), draft in raced.items()}
@@ -199,8 +203,18 @@ def plan_in_words(plan: Plan) -> str:
         f" {hangs.needed:.2f} on; by the forecast it would be {hangs.free_drafts:.2f} times as fast"
         f" as plain decoding if drafting were free, and {hangs.free_rows:.2f} times if verifying"
         " many rows took no longer than one.",
+        *_break_even(hangs.dearer_drafts),
     )
     return "\n".join(lines)
+
+
+def _break_even(times: float) -> list[str]:
+    """A line that says how many times as long its drafts' passes may take, if it has any."""
+    if times <= 0:
+        return ["It would not pay with free drafts either."]
+    if math.isinf(times):
+        return []
+    return [f"It breaks even where its drafts' passes take {times:.2g} times as long."]
 
 
 def _told(row: tuple) -> str:

@@ -6,7 +6,7 @@ from itertools import zip_longest
 import numpy as np
 import pandas as pd
 
-from specdec_lib.core.decode import Generation, Round
+from specdec_lib.core.decode import Generation
 from specdec_lib.core.tree import ROOT, MatchTable
 from specdec_lib.measure.intervals import bootstrap, named_interval
 from specdec_lib.measure.sweep.grid import Setting
@@ -14,9 +14,9 @@ from specdec_lib.measure.texts import repetition
 from specdec_lib.workload import Prompt
 
 LABELS = "draft temperature top_k rule domain repetition prompt".split()
-GUESS = "depth rank parent_rank siblings source confidence accepted".split()
-ROUND = "proposed tried accepted emitted".split()
-OF_A_GUESS = ("rank", "source", "confidence")  # siblings differ in them
+GUESS = "round depth rank parent_rank siblings source confidence accepted tried".split()
+ROUND = "round root_position proposed deepest tried accepted emitted source stop".split()
+OF_A_GUESS = ("rank", "source", "confidence", "tried")  # siblings differ in them
 # a confidence is a quotient of products: equal ones differ in the last digits
 DIGITS, SAME = 12, 1e-6
 
@@ -28,34 +28,46 @@ def collect(
     row per round, of what `sweep.grid.generations` yields. Both begin with the columns draft,
     temperature, top_k, rule, domain, repetition (of the generated text) and prompt.
 
-    guesses    depth (1 below the root), rank (from 0 in draw order), parent_rank (−1 at depth 1),
-               siblings (how many share the parent, with the guess itself), source, confidence (the
-               guess's score ÷ its parent's), accepted
-    rounds     proposed, tried, accepted, emitted, as of `core.decode.Round`; emitted is a count
+    guesses    round, depth (1 below the root), rank (from 0 in draw order), parent_rank (−1 at depth
+               1), siblings (how many share the parent, with the guess itself), source, confidence
+               (the guess's score ÷ its parent's), accepted, tried (it or no sibling before it was
+               accepted)
+    rounds     round, root_position, proposed, deepest (the depth of its tree), tried, accepted,
+               emitted (a count), source (of the first emitted token), stop ("" before the last one)
     """
     looked_at, played = [], []
     for setting, prompt, generation in generations:
         sampler, share = setting.sampler, repetition(generation.tokens)
         labels = (setting.name, sampler.temperature, sampler.top_k, setting.rule.__name__)
         labels += (prompt.domain, share, prompt.name)
-        for one in generation.rounds:
-            looked_at += [(*labels, *row) for row in _guess_rows(one)]
-            played.append((*labels, one.proposed, one.tried, one.accepted, len(one.emitted)))
+        looked_at += [(*labels, *row) for row in _guess_rows(generation)]
+        played += [(*labels, *row) for row in _round_rows(generation)]
     sides = ((looked_at, GUESS), (played, ROUND))
     return tuple(pd.DataFrame(rows, columns=LABELS + names) for rows, names in sides)
 
 
-def _guess_rows(played: Round) -> Iterator[tuple]:
-    tree, parent_rank = played.tree, -1
-    path = (ROOT, *played.path)
-    for depth, (node, chosen) in enumerate(zip_longest(path, played.path), 1):
-        children, score = tree.children(node), tree.scores[node]
-        accepted = children.index(chosen) if chosen is not None else len(children)
-        for rank, child in enumerate(children):
-            confidence = tree.scores[child] / score if score else 0.0
-            place = (depth, rank, parent_rank, len(children), tree.sources[child])
-            yield (*place, confidence, rank == accepted)
-        parent_rank = accepted
+def _guess_rows(generation: Generation) -> Iterator[tuple]:
+    for number, played in enumerate(generation.rounds):
+        tree, parent_rank = played.tree, -1
+        path = (ROOT, *played.path)
+        for depth, (node, chosen) in enumerate(zip_longest(path, played.path), 1):
+            children, score = tree.children(node), tree.scores[node]
+            accepted = children.index(chosen) if chosen is not None else len(children)
+            for rank, child in enumerate(children):
+                confidence = tree.scores[child] / score if score else 0.0
+                place = (number, depth, rank, parent_rank, len(children))
+                yield (*place, tree.sources[child], confidence, rank == accepted, rank <= accepted)
+            parent_rank = accepted
+
+
+def _round_rows(generation: Generation) -> Iterator[tuple]:
+    last = len(generation.rounds) - 1
+    for number, played in enumerate(generation.rounds):
+        tree = played.tree
+        sizes = (tree.root_position, played.proposed, max(tree.depths))
+        counts = (played.tried, played.accepted, len(played.emitted))
+        stop = generation.stop if number == last else ""
+        yield (number, *sizes, *counts, played.sources[0], stop)
 
 
 def with_gaps(guesses: pd.DataFrame, match: MatchTable) -> pd.DataFrame:
