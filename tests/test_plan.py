@@ -83,12 +83,12 @@ def test_a_plan_without_a_folder_is_measured_anew(ladder, tmp_path, ran, monkeyp
     make_plan(*asked, tokens=5, settings=1)
     assert len(ran) == 2 * count
     said = {0.0: "It would not pay with free drafts", 2.5: "passes take 2.5 times as long."}
-    for times, words in said.items():
-        assert words in plan_in_words(
-            replace(plan, margin=plan.margin._replace(dearer_drafts=times))
-        )
-    endless = replace(plan, margin=plan.margin._replace(dearer_drafts=math.inf))
-    assert not any(words in plan_in_words(endless) for words in said.values())
+
+    def in_words(times: float) -> str:
+        return plan_in_words(replace(plan, margin=plan.margin._replace(dearer_drafts=times)))
+
+    assert all(words in in_words(times) for times, words in said.items())
+    assert not any(words in in_words(math.inf) for words in said.values())
 
 
 @pytest.mark.parametrize("development, held_out", [(1, 1), (2, 0)])

