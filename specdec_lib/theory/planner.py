@@ -56,7 +56,7 @@ def best_chain_speed_up(
     *,
     lengths: Sequence[Integral] = LENGTHS,
 ) -> float:
-    """The largest `chain_speed_up` of these lengths, of which there is one at least; it may be < 1."""
+    """The largest `chain_speed_up` of these lengths, at least one, which may be below 1."""
     if not lengths:
         raise ValueError("the best chain is one of the lengths, got none")
     return max(chain_speed_up(rate, length, draft_cost, verify) for length in lengths)
