@@ -228,19 +228,6 @@ def assert_refused(call: Callable[[], object], said: str) -> None:
     assert "\n" not in str(refused.value)
 
 
-def refusals(*cases: tuple[Callable[[], object], str]) -> Callable:
-    """A test that each call raises a ValueError of one line in which the pattern is found."""
-
-    @pytest.mark.usefixtures("unchecked")
-    @pytest.mark.parametrize("call, said", cases, ids=[said for _, said in cases])
-    def test(call: Callable[[], object], said: str) -> None:
-        with pytest.raises(ValueError, match=said) as refused:
-            call()
-        assert "\n" not in str(refused.value)
-
-    return test
-
-
 def recording(name: str, seed: int, length: int = 60) -> Recording:
     """Of four kinds of token the middle is right for .9, the draft for .7, copies for .4."""
     dice = np.random.default_rng(seed)

@@ -4,7 +4,7 @@ import itertools
 import math
 
 import pytest
-from fakes import HERE, PROMPT, Says, fixed_model, refusals, table_model
+from fakes import HERE, PROMPT, Says, assert_refused, fixed_model, table_model
 
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.context import Context
@@ -127,11 +127,17 @@ def test_a_full_context_ends_the_cascade_quietly():
         assert max(reviewed, default=0) <= 4 and bool(reviewed) == (length <= 4)
 
 
-test_an_empty_or_uneven_relay_is_refused = refusals(
-    (lambda: Relay((), ()), r"0 drafts take as many lengths .*, got \(\)"),
-    (lambda: Relay((NoDraft(),), (1, 2)), r"got \(1, 2\)"),
-    (lambda: Relay((NoDraft(),), (0,)), r"got \(0,\)"),
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize(
+    "call, said",
+    [
+        (lambda: Relay((), ()), r"0 drafts take as many lengths .*, got \(\)"),
+        (lambda: Relay((NoDraft(),), (1, 2)), r"got \(1, 2\)"),
+        (lambda: Relay((NoDraft(),), (0,)), r"got \(0,\)"),
+    ],
 )
+def test_an_empty_or_uneven_relay_is_refused(call, said):
+    assert_refused(call, said)
 
 
 def test_lenience_under_a_ratio_rule_refuses_a_branching_tree():
@@ -202,10 +208,21 @@ BAD = [
 
 
 FOUR, COPIES = drafters(4)
-test_bad_matrices_values_and_drafters_are_refused = refusals(
-    *(
-        (lambda given=given, more=more: from_matrix(drafters(4, 4), given, **more), said)
-        for given, more, said in BAD
-    ),
-    (lambda: from_matrix((FOUR, COPIES, FOUR), PAPER), "the last drafter .* got MaxGram before it"),
+
+
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize(
+    "call, said",
+    [
+        *(
+            (lambda given=given, more=more: from_matrix(drafters(4, 4), given, **more), said)
+            for given, more, said in BAD
+        ),
+        (
+            lambda: from_matrix((FOUR, COPIES, FOUR), PAPER),
+            "the last drafter .* got MaxGram before it",
+        ),
+    ],
 )
+def test_bad_matrices_values_and_drafters_are_refused(call, said):
+    assert_refused(call, said)

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from fakes import refusals
+from fakes import assert_refused
 from scipy import stats
 
 from specdec_lib.core.chance import Chance, Sampler
@@ -20,14 +20,22 @@ LOGITS = torch.tensor([2.0, 1.0, 0.0, -1.0], dtype=torch.float64)
 WRONG = {"temperature": (-0.1, math.nan, 1e-46), "top_k": (0, True), "top_p": (0.0, 1.1)}
 NO_LOGITS = torch.tensor([[math.nan, 0.0], [math.inf, 0.0], [-math.inf, -math.inf]])
 BAD = list(itertools.product((Sampler(0), T1), NO_LOGITS))
-test_values_out_of_range_and_logits_that_are_no_distribution_are_refused = refusals(
-    *((lambda a=name, b=one: Sampler(**{a: b}), name) for name in WRONG for one in WRONG[name]),
-    *(
-        (lambda one=one, bad=bad: Chance(0, one).choose(bad, 3), r"NaN or \+inf")
-        for one, bad in BAD
-    ),
-    (lambda: Chance(True), "seed of Chance must be a whole number, got True"),
+
+
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize(
+    "call, said",
+    [
+        *((lambda a=name, b=one: Sampler(**{a: b}), name) for name in WRONG for one in WRONG[name]),
+        *(
+            (lambda one=one, bad=bad: Chance(0, one).choose(bad, 3), r"NaN or \+inf")
+            for one, bad in BAD
+        ),
+        (lambda: Chance(True), "seed of Chance must be a whole number, got True"),
+    ],
 )
+def test_values_out_of_range_and_logits_that_are_no_distribution_are_refused(call, said):
+    assert_refused(call, said)
 
 
 def test_a_sampler_keeps_ties_and_the_smallest_set_that_holds_the_mass():

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 from cases import alternating, flat, models, planned
-from fakes import HERE, PROMPT, T1, Says, fixed_model, refusals, table_model
+from fakes import HERE, PROMPT, T1, Says, assert_refused, fixed_model, table_model
 
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.context import Context
@@ -106,8 +106,14 @@ def test_a_generation_does_not_depend_on_what_was_decoded_before():
     assert pickle.loads(pickle.dumps(draft.running)).follow(Context.of(PROMPT)) == {}
 
 
-test_bad_plans_are_refused = refusals(
-    (lambda: replace(planned(NoDraft()), parts=(), tokens=()), "0 parts, at least 1"),
-    (lambda: replace(planned(NoDraft()), price=0.0), "price of Planned .* got 0.0"),
-    (lambda: replace(planned(NoDraft()), seconds=((1.0,),)), "5 seconds for each of 1 parts"),
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize(
+    "call, said",
+    [
+        (lambda: replace(planned(NoDraft()), parts=(), tokens=()), "0 parts, at least 1"),
+        (lambda: replace(planned(NoDraft()), price=0.0), "price of Planned .* got 0.0"),
+        (lambda: replace(planned(NoDraft()), seconds=((1.0,),)), "5 seconds for each of 1 parts"),
+    ],
 )
+def test_bad_plans_are_refused(call, said):
+    assert_refused(call, said)

@@ -5,7 +5,7 @@ import sys
 from types import SimpleNamespace
 
 import pytest
-from fakes import refusals
+from fakes import assert_refused
 
 from specdec_lib.core.files import DATA
 from specdec_lib.workload import SPLITS, Prompt, load_prompts
@@ -134,14 +134,20 @@ def test_a_damaged_line_is_named(tmp_path, content):
         load_prompts("code", folder=tmp_path)
 
 
-test_what_is_no_set_file_split_or_limit_is_refused = refusals(
-    (
-        lambda: load_prompts("humanevil"),
-        "prompt sets are chat, code, summary, math, docstring, hum",
-    ),
-    (lambda: load_prompts("nothing.jsonl"), r"there is no file nothing\.jsonl .*No such file"),
-    (lambda: load_prompts(DATA), "there is no file .*data that can be read .*Is a directory"),
-    (lambda: load_prompts("code", ""), "held-out, all; got 'code' and ''"),
-    (lambda: load_prompts("gsm8k", "test"), "held-out, all; got 'gsm8k' and 'test'"),
-    (lambda: load_prompts("code", "held-out", 0), "limit of .* of 1 or more or None, got 0"),
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize(
+    "call, said",
+    [
+        (
+            lambda: load_prompts("humanevil"),
+            "prompt sets are chat, code, summary, math, docstring, hum",
+        ),
+        (lambda: load_prompts("nothing.jsonl"), r"there is no file nothing\.jsonl .*No such file"),
+        (lambda: load_prompts(DATA), "there is no file .*data that can be read .*Is a directory"),
+        (lambda: load_prompts("code", ""), "held-out, all; got 'code' and ''"),
+        (lambda: load_prompts("gsm8k", "test"), "held-out, all; got 'gsm8k' and 'test'"),
+        (lambda: load_prompts("code", "held-out", 0), "limit of .* of 1 or more or None, got 0"),
+    ],
 )
+def test_what_is_no_set_file_split_or_limit_is_refused(call, said):
+    assert_refused(call, said)

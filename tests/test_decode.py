@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 import torch
-from fakes import refusals, table_model
+from fakes import assert_refused, table_model
 from test_lm import network
 
 from specdec_lib.core.chance import Chance, Sampler
@@ -150,14 +150,28 @@ def ask(draft=NOTHING, prompt=PROMPT, **more) -> Generation:
 
 
 TOKENS = "prompt of decode must be a Context or a sequence of whole numbers"
-test_another_kind_of_thing_is_refused_by_name = refusals(
-    *((lambda wrong=wrong: ask(prompt=wrong), TOKENS) for wrong in ("def f():", torch.zeros(1, 3))),
-    (lambda: ask(DRAFT), "draft of decode must be a Draft, got TableModel"),
-    (lambda: ask(Listing()), r"a draft proposes a TokenTree, got \[1, 2\]"),
-    (lambda: ask(rule="reject"), "rule of decode must be a Rule, got 'reject'"),
-    (lambda: ask(stop_tokens="56"), "stop_tokens of decode must"),
-    (lambda: ask(stop_tokens=(0, 5)), "a stop token is 0 to 4 in the target's vocabulary, got 5"),
+
+
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize(
+    "call, said",
+    [
+        *(
+            (lambda wrong=wrong: ask(prompt=wrong), TOKENS)
+            for wrong in ("def f():", torch.zeros(1, 3))
+        ),
+        (lambda: ask(DRAFT), "draft of decode must be a Draft, got TableModel"),
+        (lambda: ask(Listing()), r"a draft proposes a TokenTree, got \[1, 2\]"),
+        (lambda: ask(rule="reject"), "rule of decode must be a Rule, got 'reject'"),
+        (lambda: ask(stop_tokens="56"), "stop_tokens of decode must"),
+        (
+            lambda: ask(stop_tokens=(0, 5)),
+            "a stop token is 0 to 4 in the target's vocabulary, got 5",
+        ),
+    ],
 )
+def test_another_kind_of_thing_is_refused_by_name(call, said):
+    assert_refused(call, said)
 
 
 def test_the_arguments_of_a_generation_are_checked_once(monkeypatch):

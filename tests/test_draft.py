@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
-from fakes import assert_best, fixed_model, refusals, table_model
+from fakes import assert_best, assert_refused, fixed_model, table_model
 from test_staged import Counting, nodes
 
 from specdec_lib.core.chance import Chance, EveryBranch, Sampler
@@ -96,12 +96,20 @@ def test_widths_end_at_the_floor_and_a_full_context_as_shapes_do(siblings, floor
 
 
 FOUR = table_model(4, 1)
-test_a_shape_that_makes_no_sense_is_refused = refusals(
-    (lambda: TreeDraft(FOUR), "and one of them only: got widths=None, shape=None, budget=None"),
-    (lambda: TreeDraft(FOUR, widths=(1,), budget=2), "one of them only"),
-    (lambda: TreeDraft(FOUR, shape=Shape.chain(0)), "at least 1 guess; .* use NoDraft"),
-    (lambda: TreeDraft(FOUR, widths=(1,), siblings="any"), "'iid' or 'distinct', got 'any'"),
+
+
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize(
+    "call, said",
+    [
+        (lambda: TreeDraft(FOUR), "and one of them only: got widths=None, shape=None, budget=None"),
+        (lambda: TreeDraft(FOUR, widths=(1,), budget=2), "one of them only"),
+        (lambda: TreeDraft(FOUR, shape=Shape.chain(0)), "at least 1 guess; .* use NoDraft"),
+        (lambda: TreeDraft(FOUR, widths=(1,), siblings="any"), "'iid' or 'distinct', got 'any'"),
+    ],
 )
+def test_a_shape_that_makes_no_sense_is_refused(call, said):
+    assert_refused(call, said)
 
 
 def test_a_floor_stops_a_chain_of_doubt_and_widths_cost_no_more_than_the_nodes_above_it():

@@ -6,7 +6,7 @@ import pytest
 import torch
 import transformers as hub
 from caches import break_once, largest_error, random_tree, uncached
-from fakes import refusals
+from fakes import assert_refused
 
 from specdec_lib.core.context import Context
 from specdec_lib.core.tree import TokenTree
@@ -170,12 +170,20 @@ def unfit(reason) -> CachedModel:
 
 
 CAUSAL = "full causal attention and explicit positions.*"
-test_what_does_not_fit_and_models_that_a_tree_mask_would_be_wrong_for_are_refused = refusals(
-    (lambda: scored([1, 2], TokenTree(1, (1,))), "rooted at its context's last token"),
-    (lambda: scored([1, 99], TokenTree(1, (99,))), "below the vocabulary's size 17, got 99"),
-    (lambda: scored([1] * 65, TokenTree(64, (1,))), "below the context length 64, got 64"),
-    *((lambda reason=reason: unfit(reason), CAUSAL + reason) for reason in REFUSED),
+
+
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize(
+    "call, said",
+    [
+        (lambda: scored([1, 2], TokenTree(1, (1,))), "rooted at its context's last token"),
+        (lambda: scored([1, 99], TokenTree(1, (99,))), "below the vocabulary's size 17, got 99"),
+        (lambda: scored([1] * 65, TokenTree(64, (1,))), "below the context length 64, got 64"),
+        *((lambda reason=reason: unfit(reason), CAUSAL + reason) for reason in REFUSED),
+    ],
 )
+def test_what_does_not_fit_and_models_that_a_tree_mask_would_be_wrong_for_are_refused(call, said):
+    assert_refused(call, said)
 
 
 @pytest.mark.parametrize("kind", MAKERS)

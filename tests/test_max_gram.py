@@ -5,7 +5,7 @@ from random import Random
 
 import numpy as np
 import pytest
-from fakes import refusals
+from fakes import assert_refused
 
 from specdec_lib.core.chance import Chance
 from specdec_lib.core.context import Context
@@ -14,9 +14,13 @@ from specdec_lib.drafts.max_gram import ORIGINS, MaxGram
 PROMPT, GENERATION, FILLED = ORIGINS
 
 
-test_what_is_no_table_is_refused = refusals(
-    *((lambda one=one: MaxGram(np.array(one)), "got") for one in ([0.5], [1], [-2], [[0]]))
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize(
+    "call, said",
+    [*((lambda one=one: MaxGram(np.array(one)), "got") for one in ([0.5], [1], [-2], [[0]]))],
 )
+def test_what_is_no_table_is_refused(call, said):
+    assert_refused(call, said)
 
 
 TEXTS, CHUNKS = 10_000, 10

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from fakes import recording, refusals
+from fakes import assert_refused, recording
 
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.context import Context
@@ -109,16 +109,27 @@ REFUSED = [
     ((THREE[1:], ((1, 2), (0, 2)), 0.5), "a number from 1 to"),
     (((MAX_GRAM,), ((65,),)), r"for 64 tokens at most; K is \(\(65,\),\)"),
 ]
-test_what_cannot_be_replayed_is_refused = refusals(
-    *(
-        (lambda setting=setting: replay_cascade(MADE_UP, CascadeSetting(*setting)), said)
-        for setting, said in REFUSED
-    ),
-    (lambda: replayed_swi([MADE_UP], ONE, {"target": 1.0}), "draft has none in"),
-    (lambda: replayed_swi([MADE_UP], ONE, PRICES | {"draft": -0.1}), "draft has none in {'t"),
-    (lambda: replayed_swi([], ONE, PRICES), "at least one recording"),
-    (lambda: tune([MADE_UP], ("middle",), PRICES, starts=[ONE]), "are middle, a start has draft"),
+
+
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize(
+    "call, said",
+    [
+        *(
+            (lambda setting=setting: replay_cascade(MADE_UP, CascadeSetting(*setting)), said)
+            for setting, said in REFUSED
+        ),
+        (lambda: replayed_swi([MADE_UP], ONE, {"target": 1.0}), "draft has none in"),
+        (lambda: replayed_swi([MADE_UP], ONE, PRICES | {"draft": -0.1}), "draft has none in {'t"),
+        (lambda: replayed_swi([], ONE, PRICES), "at least one recording"),
+        (
+            lambda: tune([MADE_UP], ("middle",), PRICES, starts=[ONE]),
+            "are middle, a start has draft",
+        ),
+    ],
 )
+def test_what_cannot_be_replayed_is_refused(call, said):
+    assert_refused(call, said)
 
 
 def test_a_drafter_that_the_ladder_lacks_is_refused(ladder):

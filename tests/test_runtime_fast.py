@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 import transformers as hub
-from fakes import refusals
+from fakes import assert_refused
 from tiny import tiny_ladder
 
 from specdec_lib.core.chance import Chance, Sampler
@@ -178,17 +178,26 @@ OPT = {"hidden_size": 16, "ffn_dim": 16, "num_attention_heads": 1, "num_hidden_l
 DYNAMIC = {"rope_type": "dynamic", "rope_theta": 10000.0, "factor": 2.0}
 
 
-test_a_model_or_setting_that_it_does_not_know_is_refused_by_name = refusals(
-    (lambda: FastModel(hub.OPTForCausalLM(hub.OPTConfig(**OPT, vocab_size=9)), "fast"), "'opt'"),
-    (lambda: FastModel(gpt2(scale_attn_by_inverse_layer_idx=True), "fast"), "scaled by layer"),
-    (lambda: FastModel(gpt2(activation_function="gelu"), "fast"), "'gelu'"),
-    (lambda: FastModel(gpt2(n_embd=24, n_head=3), "fast"), "heads of 8"),
-    (lambda: FastModel(gpt2(n_inner=100), "fast"), "MLP of 100"),
-    (lambda: FastModel(llama(rope_parameters=DYNAMIC), "fast"), "length of the text"),
-    (lambda: FastModel(llama(hidden_act="gelu"), "fast"), "gelu"),
-    (lambda: FastModel(gpt2().double(), "fast"), "float64"),
-    (lambda: FastModel(gpt2(), "fast", edition="int4"), "exact or int8"),
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize(
+    "call, said",
+    [
+        (
+            lambda: FastModel(hub.OPTForCausalLM(hub.OPTConfig(**OPT, vocab_size=9)), "fast"),
+            "'opt'",
+        ),
+        (lambda: FastModel(gpt2(scale_attn_by_inverse_layer_idx=True), "fast"), "scaled by layer"),
+        (lambda: FastModel(gpt2(activation_function="gelu"), "fast"), "'gelu'"),
+        (lambda: FastModel(gpt2(n_embd=24, n_head=3), "fast"), "heads of 8"),
+        (lambda: FastModel(gpt2(n_inner=100), "fast"), "MLP of 100"),
+        (lambda: FastModel(llama(rope_parameters=DYNAMIC), "fast"), "length of the text"),
+        (lambda: FastModel(llama(hidden_act="gelu"), "fast"), "gelu"),
+        (lambda: FastModel(gpt2().double(), "fast"), "float64"),
+        (lambda: FastModel(gpt2(), "fast", edition="int4"), "exact or int8"),
+    ],
 )
+def test_a_model_or_setting_that_it_does_not_know_is_refused_by_name(call, said):
+    assert_refused(call, said)
 
 
 def test_blocks_of_a_file_of_four_or_eight_bits_give_the_very_weights_back() -> None:

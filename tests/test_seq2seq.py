@@ -7,7 +7,7 @@ import pytest
 import torch
 import transformers as hub
 from caches import break_once, largest_error
-from fakes import refusals
+from fakes import assert_refused
 from t5s import KINDS, START, STOP, VOCABULARY, generated, network, shaken, sources, started
 
 from specdec_lib.core.chance import Chance, Sampler
@@ -80,15 +80,21 @@ def unfit(kind) -> Seq2SeqModel:
     return Seq2SeqModel(made(made.config_class(vocab_size=9, **sizes)), "target")
 
 
-test_what_does_not_fit_and_models_whose_distances_would_be_wrong_are_refused = refusals(
-    (lambda: scored([START], None), "model: .* a source of tokens in 0…22, got None"),
-    (lambda: scored([START], (3, VOCABULARY)), r"a source of tokens in 0…22, got \(3, 23\)"),
-    (lambda: scored([START] * 9, (3,)), "below the context length 8, got 8"),
-    *(
-        (lambda kind=kind: unfit(kind), f"a t5 or mt5 with a head for text, got {kind}")
-        for kind in REFUSED
-    ),
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize(
+    "call, said",
+    [
+        (lambda: scored([START], None), "model: .* a source of tokens in 0…22, got None"),
+        (lambda: scored([START], (3, VOCABULARY)), r"a source of tokens in 0…22, got \(3, 23\)"),
+        (lambda: scored([START] * 9, (3,)), "below the context length 8, got 8"),
+        *(
+            (lambda kind=kind: unfit(kind), f"a t5 or mt5 with a head for text, got {kind}")
+            for kind in REFUSED
+        ),
+    ],
 )
+def test_what_does_not_fit_and_models_whose_distances_would_be_wrong_are_refused(call, said):
+    assert_refused(call, said)
 
 
 GREEDY = Chance(0)

@@ -7,7 +7,7 @@ import itertools
 
 import numpy as np
 import pytest
-from fakes import refusals
+from fakes import assert_refused
 
 from specdec_lib.theory import (
     RTX_4090,
@@ -135,16 +135,22 @@ def test_the_best_turns_of_table_1(rates, costs, lengths, speed):
     assert best_relay(rates, costs, longest=14) == (lengths, pytest.approx(speed, abs=5e-4))
 
 
-test_a_value_out_of_range_is_named = refusals(
-    (lambda: chain_tokens(1.2, 3), "acceptance_rate of chain_tokens .* from 0 to 1, got 1.2"),
-    (lambda: chain_tokens(0.5, -1), "length of chain_tokens must be .* to 65,536, got -1"),
-    (lambda: speed_up(0.5, draft_passes=1, draft_cost=0), "tokens_per_round of .*, got 0.5"),
-    (lambda: speed_up(2, draft_passes=1, draft_cost=0, verify=0), "verify of .*, got 0"),
-    (lambda: ModelShape(0, 8, 8), "layers of ModelShape must be .*, got 0"),
-    (lambda: Machine("none", 0.0, 1.0), "bytes_per_second of Machine must be .*, got 0.0"),
-    (lambda: bytes_moved(GPT2_LARGE, passes=3, rows=2, context_tokens=0), "3 passes, 2 rows"),
-    (lambda: relay_speed_up([0.5], [-0.1], [2]), r"costs of .*, got \[-0.1\]"),
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize(
+    "call, said",
+    [
+        (lambda: chain_tokens(1.2, 3), "acceptance_rate of chain_tokens .* from 0 to 1, got 1.2"),
+        (lambda: chain_tokens(0.5, -1), "length of chain_tokens must be .* to 65,536, got -1"),
+        (lambda: speed_up(0.5, draft_passes=1, draft_cost=0), "tokens_per_round of .*, got 0.5"),
+        (lambda: speed_up(2, draft_passes=1, draft_cost=0, verify=0), "verify of .*, got 0"),
+        (lambda: ModelShape(0, 8, 8), "layers of ModelShape must be .*, got 0"),
+        (lambda: Machine("none", 0.0, 1.0), "bytes_per_second of Machine must be .*, got 0.0"),
+        (lambda: bytes_moved(GPT2_LARGE, passes=3, rows=2, context_tokens=0), "3 passes, 2 rows"),
+        (lambda: relay_speed_up([0.5], [-0.1], [2]), r"costs of .*, got \[-0.1\]"),
+    ],
 )
+def test_a_value_out_of_range_is_named(call, said):
+    assert_refused(call, said)
 
 
 def test_counted_passes_at_published_prices_give_the_speed_up():
@@ -158,18 +164,25 @@ def test_counted_passes_at_published_prices_give_the_speed_up():
 
 PRICES = {"a": 1.0, "b": 1.0}
 
-test_counts_without_prices_or_target_are_refused = refusals(
-    (
-        lambda: counted_speed_up(3, {"a": 1, "b": 1}, {"a": 1}, target="a"),
-        "a model that ran needs a price: b has none; there are a",
-    ),
-    (
-        lambda: counted_speed_up(3, {"b": 1}, PRICES, target="a"),
-        "the target's passes and price are above 0; got 'a', passes {'b': 1}",
-    ),
-    (lambda: counted_speed_up(3, {"a": 1}, {"a": 0.0}, target="a"), "are above 0; got 'a'"),
-    (lambda: counted_speed_up(3, {"a": 1, "b": -1}, PRICES, target="a"), "passes of .*, got"),
+
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize(
+    "call, said",
+    [
+        (
+            lambda: counted_speed_up(3, {"a": 1, "b": 1}, {"a": 1}, target="a"),
+            "a model that ran needs a price: b has none; there are a",
+        ),
+        (
+            lambda: counted_speed_up(3, {"b": 1}, PRICES, target="a"),
+            "the target's passes and price are above 0; got 'a', passes {'b': 1}",
+        ),
+        (lambda: counted_speed_up(3, {"a": 1}, {"a": 0.0}, target="a"), "are above 0; got 'a'"),
+        (lambda: counted_speed_up(3, {"a": 1, "b": -1}, PRICES, target="a"), "passes of .*, got"),
+    ],
 )
+def test_counts_without_prices_or_target_are_refused(call, said):
+    assert_refused(call, said)
 
 
 def test_work_of_two_targets_is_not_added():
@@ -206,10 +219,16 @@ def test_few_rounds_are_drawn_towards_the_mean_of_all():
     assert means[0].seconds == pytest.approx((92 + 8 * mean[1]) / 100)
 
 
-test_a_policy_needs_a_tally_per_situation = refusals(
-    (lambda: best_policy({}, (0.5, 0.5)), "got 0 and 2"),
-    (lambda: best_policy({"one": [Tally(1, 1, 1)]}, (0.5, 0.5)), "got 1 and 2"),
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize(
+    "call, said",
+    [
+        (lambda: best_policy({}, (0.5, 0.5)), "got 0 and 2"),
+        (lambda: best_policy({"one": [Tally(1, 1, 1)]}, (0.5, 0.5)), "got 1 and 2"),
+    ],
 )
+def test_a_policy_needs_a_tally_per_situation(call, said):
+    assert_refused(call, said)
 
 
 TABLES = {

@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 import pytest
-from fakes import refusals
+from fakes import assert_refused
 
 from specdec_lib.core.tree import Shape
 from specdec_lib.theory import (
@@ -117,15 +117,21 @@ def test_not_speculating_is_best_where_guesses_cost_more_than_they_bring():
     assert dear == useless == (0, 0, 1.0)
 
 
-test_a_value_out_of_range_is_named = refusals(
-    (lambda: Shape(()), "node 0 is the root"),
-    (lambda: Shape((-1, 0, 2)), "node 2 has parent 2, allowed are 0…1"),
-    (lambda: Shape.of_widths((2, 0)), r"widths of of_widths must be .*, got \(2, 0\)"),
-    (lambda: Shape.chain(2).cut(-1), "budget of cut must be .*, got -1"),
-    (lambda: best_tree([[0.2, 1.1]], 2), r"lie in .*, got \(0.2, 1.1\) at depth 1"),
-    (lambda: best_tree([[0.5], [0.2, 0.3]], 2), r"got \(0.2, 0.3\) at depth 2; use monotone"),
-    (lambda: expected_tokens(Shape.chain(1), [[0.6, 0.5]]), "at most 1, got .* at depth 1"),
-    (lambda: best_tree([], 2), "at least one vector"),
-    (lambda: best_tree([P], 0), "budget of best_tree must be .* from 1 to 65,536, got 0"),
-    (lambda: best_budget([P], draft_cost=0, budgets=[], depths=[1]), "give a budget"),
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize(
+    "call, said",
+    [
+        (lambda: Shape(()), "node 0 is the root"),
+        (lambda: Shape((-1, 0, 2)), "node 2 has parent 2, allowed are 0…1"),
+        (lambda: Shape.of_widths((2, 0)), r"widths of of_widths must be .*, got \(2, 0\)"),
+        (lambda: Shape.chain(2).cut(-1), "budget of cut must be .*, got -1"),
+        (lambda: best_tree([[0.2, 1.1]], 2), r"lie in .*, got \(0.2, 1.1\) at depth 1"),
+        (lambda: best_tree([[0.5], [0.2, 0.3]], 2), r"got \(0.2, 0.3\) at depth 2; use monotone"),
+        (lambda: expected_tokens(Shape.chain(1), [[0.6, 0.5]]), "at most 1, got .* at depth 1"),
+        (lambda: best_tree([], 2), "at least one vector"),
+        (lambda: best_tree([P], 0), "budget of best_tree must be .* from 1 to 65,536, got 0"),
+        (lambda: best_budget([P], draft_cost=0, budgets=[], depths=[1]), "give a budget"),
+    ],
 )
+def test_a_value_out_of_range_is_named(call, said):
+    assert_refused(call, said)

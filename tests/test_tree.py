@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from fakes import refusals
+from fakes import assert_refused
 
 from specdec_lib.core.context import Context
 from specdec_lib.core.tree import ROOT, MatchTable, TokenTree, leading
@@ -61,17 +61,23 @@ def one(token=1, parent=0, score=0.5, scores=1) -> TokenTree:
     return TokenTree(0, (9,)).grown([token], [parent], source="x", scores=[score] * scores)
 
 
-test_what_is_no_tree_or_context_is_refused = refusals(
-    (lambda: one(parent=1), "precede its child: node 1 has parent 1"),
-    (lambda: TokenTree(0, (1,), (0,)), "node 0 is the root"),
-    (lambda: one(token=-2), "from 0 on"),
-    (lambda: one(score=1.5), "a score lies between"),
-    (lambda: one(scores=2), "one token, parent, source, score and row per node"),
-    (lambda: TokenTree(-1, (1,)), "counts from 0"),
-    (lambda: Context((), 0), "prompt is empty"),
-    (lambda: Context((1,), 2), "1…1, got 2"),
-    (lambda: Context((-1,), 1), "from 0 on"),
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize(
+    "call, said",
+    [
+        (lambda: one(parent=1), "precede its child: node 1 has parent 1"),
+        (lambda: TokenTree(0, (1,), (0,)), "node 0 is the root"),
+        (lambda: one(token=-2), "from 0 on"),
+        (lambda: one(score=1.5), "a score lies between"),
+        (lambda: one(scores=2), "one token, parent, source, score and row per node"),
+        (lambda: TokenTree(-1, (1,)), "counts from 0"),
+        (lambda: Context((), 0), "prompt is empty"),
+        (lambda: Context((1,), 2), "1…1, got 2"),
+        (lambda: Context((-1,), 1), "from 0 on"),
+    ],
 )
+def test_what_is_no_tree_or_context_is_refused(call, said):
+    assert_refused(call, said)
 
 
 BY_GAP = MatchTable((0.6, 0.2), "by gap", (0.5, 2.0), ((0.4, 0.3), (0.6, 0.2), (0.9, 0.04)))
@@ -82,14 +88,20 @@ def test_a_match_rate_is_that_of_the_gaps_bin_and_halves_beyond_the_last_rank():
     assert {asked: BY_GAP.rate(*asked) for asked in rates} == pytest.approx(rates)
 
 
-test_what_is_no_match_table_is_refused = refusals(
-    (lambda: MatchTable((), "x"), r"never rise, got \(\)"),
-    (lambda: MatchTable((0.2, 0.4), "x"), "never rise"),
-    (lambda: MatchTable((0.5,), "x", (1.0,), ((0.5,),)), "one bin more than edges"),
-    (lambda: MatchTable((0.5,), "x", (1.0, 1.0), ((0.5,),) * 3), "rising edges"),
-    (lambda: MatchTable((0.5,), "x", (1.0,), ((0.5,), (0.1, 0.1))), "each of 1 rates"),
-    (lambda: MatchTable((0.5,), "x", (1.0,), ((0.5,), (1.5,))), "binned of .* from 0 to 1"),
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize(
+    "call, said",
+    [
+        (lambda: MatchTable((), "x"), r"never rise, got \(\)"),
+        (lambda: MatchTable((0.2, 0.4), "x"), "never rise"),
+        (lambda: MatchTable((0.5,), "x", (1.0,), ((0.5,),)), "one bin more than edges"),
+        (lambda: MatchTable((0.5,), "x", (1.0, 1.0), ((0.5,),) * 3), "rising edges"),
+        (lambda: MatchTable((0.5,), "x", (1.0,), ((0.5,), (0.1, 0.1))), "each of 1 rates"),
+        (lambda: MatchTable((0.5,), "x", (1.0,), ((0.5,), (1.5,))), "binned of .* from 0 to 1"),
+    ],
 )
+def test_what_is_no_match_table_is_refused(call, said):
+    assert_refused(call, said)
 
 
 def test_the_firsts_gap_is_its_lead():

@@ -5,7 +5,7 @@ import math
 
 import pytest
 import torch
-from fakes import ALPHA, SAMPLES, fixed_model, pairs_p_value, refusals
+from fakes import ALPHA, SAMPLES, assert_refused, fixed_model, pairs_p_value
 from scipy import stats
 
 from specdec_lib.core.chance import Chance, Sampler, every_outcome
@@ -116,12 +116,21 @@ def test_a_residual_without_mass_falls_back_to_the_target(monkeypatch):
     assert torch.allclose(asked[0], distribution)
 
 
-test_a_row_that_cannot_be_the_distribution_of_its_token_is_refused = refusals(
-    *(
-        (lambda row=row: reject(one_guess(row), torch.zeros(2, 3), Chance(0, T1)), "over 3 tokens")
-        for row in ([0.5, 0.0, 0.5], [0.5, 0.5], [math.nan] * 3)
-    )
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize(
+    "call, said",
+    [
+        *(
+            (
+                lambda row=row: reject(one_guess(row), torch.zeros(2, 3), Chance(0, T1)),
+                "over 3 tokens",
+            )
+            for row in ([0.5, 0.0, 0.5], [0.5, 0.5], [math.nan] * 3)
+        )
+    ],
 )
+def test_a_row_that_cannot_be_the_distribution_of_its_token_is_refused(call, said):
+    assert_refused(call, said)
 
 
 class BonusLikeSibling(Chance):
