@@ -32,7 +32,7 @@ PAGES = {
     for path in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").iterdir()))
 }
 README = PAGES["README.md"]
-GUIDE, FRONT = (" ".join(PAGES[name].split()) for name in ("guide.md", "README.md"))
+GUIDE, FRONT = PAGES["guide.md"], " ".join(README.split())
 WITH_CODE = {name: page for name, page in PAGES.items() if "```python" in page}
 
 
@@ -49,6 +49,37 @@ def without_code(page: str) -> str:
     return re.sub(r"```.*?```", "", page, flags=re.S)
 
 
+def without_tables(page: str) -> str:
+    return re.sub(r"<!-- (\w+): begin -->.*?<!-- \1: end -->\n", "", page, flags=re.S)
+
+
+def numbers(text: str) -> list[str]:
+    """The numbers that a text says, in order; those in names, code and addresses are none."""
+    words = re.sub(r"\]\([^)]*\)|`[^`]*`", " ", text)
+    return re.findall(r"(?<![\w.])\d+(?:,\d{3})*(?:\.\d+)?(?!\w)", words)
+
+
+def says(page: str, *wanted: str, about: str = "") -> bool:
+    """Whether some paragraph, in which a topic's word stands, says these numbers one after the
+    other: its sentences may be worded anew, its numbers are the measured ones.
+    """
+    paragraphs = [" ".join(one.split()) for one in without_tables(page).split("\n\n")]
+    size = len(wanted)
+    return any(
+        [*wanted] == said[start : start + size]
+        for said in (numbers(one) for one in paragraphs if about in one)
+        for start in range(len(said) - size + 1)
+    )
+
+
+def test_numbers_are_found_in_other_words_and_others_are_not():
+    page = "A *tree* of [8 nodes](x.md#2) takes 1,200 ms (1.5–2.0), `k=3`, on AVX2.\n\nAnother: 4."
+    assert numbers(page) == ["8", "1,200", "1.5", "2.0", "4"]
+    assert says(page, "1.5", "2.0", about="tree") and says(page, "8", "1,200", "1.5")
+    assert not says(page, "1.5", "2.0", about="Another") and not says(page, "8", "1.5")
+    assert not says(page, "2.0", "4"), "of two paragraphs"
+
+
 @pytest.mark.parametrize("name", PAGES)
 def test_every_link_leads_somewhere(name):
     folder = ROOT / "docs" if (ROOT / "docs" / name).exists() else ROOT
@@ -61,8 +92,8 @@ def test_every_link_leads_somewhere(name):
 
 def test_lines_of_prose_are_short():
     for name, page in PAGES.items():
-        prose = re.sub(r"<!-- (\w+): begin -->.*?<!-- \1: end -->\n", "", page, flags=re.S)
-        long = [line for line in prose.splitlines() if len(line) > 100 and line[0] not in "|!"]
+        lines = without_tables(page).splitlines()
+        long = [line for line in lines if len(line) > 100 and line[0] not in "|!"]
         assert long == [], name
 
 
@@ -132,14 +163,13 @@ def test_what_is_said_about_the_speeds_is_so():
         [paired_speed(some, *pair)[:3] for pair in pairs]
         for _, some in timings.groupby("temperature")
     )
-    first, second = ("{:.2f} ({:.2f}–{:.2f})".format(*one[0]) for one in (greedy, sampled))
-    said = f"is {first} times as fast as a plain tree greedily and {second} sampled"
-    assert f"{said}, and copies first {greedy[1][0]:.2f} and {sampled[1][0]:.2f};" in FRONT
+    measured = (*greedy[0], *sampled[0], greedy[1][0], sampled[1][0])
+    assert says(README, *map("{:.2f}".format, measured), about="copies first")
     assert all(one[1][1] > 1 > one[2][0] for one in (greedy, sampled))
     gains = [one.set_index(["method", "temperature"]).ratio for one in (own, rounded)]
     assert (gains[1] < gains[0]).all()
     least, most = 100 * (gains[1][:, 1].agg(["min", "max"]) - 1)
-    assert f"where tokens are sampled, {least:.0f} to {most:.0f} percent:" in GUIDE
+    assert says(GUIDE, f"{least:.0f}", f"{most:.0f}", about="speculation gains less")
     against = races[1].query("domain == 'all' and baseline == 'llama.cpp'")
     assert (against[against.method == "autoregressive"].ratio > 1).all() and len(against) > 20
     alone = f"{tuned} and method == baseline and runtime != 'reference'"
@@ -186,18 +216,17 @@ def test_what_the_guide_says_about_cascades_is_so():
     chosen = table[table.chosen].set_index(["sampling", "domain"])
     gains = 100 * (chosen.ratio - 1)
     greedy, sampled = gains["greedy"].drop("summary").round(), gains["T = 1"].round()
-    assert f"word problems by {greedy.min():.0f} to {greedy.max():.0f} percent" in GUIDE
-    assert f"at T = 1 by {sampled.min():.0f} to {sampled.max():.0f} percent" in GUIDE
+    for found in (greedy, sampled):
+        assert says(GUIDE, f"{found.min():.0f}", f"{found.max():.0f}", about="word problems")
     assert (table.query("sampling == 'greedy' and domain == 'summary'").ratio < 1).all()
 
 
 def test_what_the_guide_says_about_the_int8_edition_is_so():
     exact, rounded = pd.read_csv(MEASURED / "editions.csv").to_dict("records")
     assert (exact["divergence"], exact["same_choice"]) == (0, 1)
-    losses = f"loses {rounded['loss']:.3f} nats per token and the exact one {exact['loss']:.3f}"
-    said = f"after {rounded['texts']} held-out prompts, the int8 edition {losses}"
-    assert f"{said}, the divergence between the two is {rounded['divergence']:.4f} nats" in GUIDE
-    assert f"at {100 * rounded['same_choice']:.0f} % of the places" in GUIDE
+    losses = [f"{rounded['loss']:.3f}", f"{exact['loss']:.3f}"]
+    apart = [f"{rounded['divergence']:.4f}", f"{100 * rounded['same_choice']:.0f}"]
+    assert says(GUIDE, str(rounded["texts"]), *losses, *apart, about="int8 edition")
 
 
 def test_what_the_guide_says_about_a_processor_without_avx512_is_so():
@@ -208,9 +237,8 @@ def test_what_the_guide_says_about_a_processor_without_avx512_is_so():
     ours, theirs = (stored_race(one).query(plain).set_index("method") for one in (AVX2, RACED))
     here, there = (one.query("runtime == 'fast'").ms_per_token for one in (ours, theirs))
     slower = here["autoregressive"] / there["autoregressive"]
-    assert f"plain decoding takes {slower:.1f} times as long" in GUIDE
-    eight, sixteen = (seconds[rows] / seconds[1] for rows in (8, 16))
-    assert f"8 rows take {eight:.1f} times as long as one, 16 rows {sixteen:.1f} times" in GUIDE
+    eight, sixteen = (f"{seconds[rows] / seconds[1]:.1f}" for rows in (8, 16))
+    assert says(GUIDE, f"{slower:.1f}", "8", eight, "16", sixteen, about="AVX2")
     assert ours.ratio["tree"] < theirs.ratio_low["tree"]
     assert ours.ratio["chain"] > 0.9 * theirs.ratio["chain"]
     assert ours.load.min() > 2  # other programs ran
@@ -219,19 +247,21 @@ def test_what_the_guide_says_about_a_processor_without_avx512_is_so():
 def test_the_verdicts_are_those_of_the_scorecard():
     table = pd.read_csv(ROOT / "figures" / "06_scorecard.csv")
     verdicts, formulas = table.verdict, table.by.eq("predicted").sum()
-    *first, last = [f"{count} {one}" for one in VERDICTS if (count := (verdicts == one).sum())]
-    first[0] += f" ({formulas} of them formulas)"
-    said = f"finds {', '.join(first)} and {last}."
-    assert f"Of {len(verdicts)} results of both papers, [06_scorecard]" in FRONT and said in FRONT
+    counts = {one: (verdicts == one).sum() for one in VERDICTS if (verdicts == one).any()}
+    assert all(f"{count} {verdict}" in FRONT for verdict, count in counts.items())
+    first, *others = map(str, counts.values())
+    assert says(README, str(len(verdicts)), first, str(formulas), *others, about="06_scorecard")
 
 
 def test_the_sizes_are_those_of_the_card():
     card = json.loads((ROOT / "data" / "ladder" / "card.json").read_text())["models"]
     names = "target", "middle", "draft"
     target, middle, draft = (card[name]["parameters"] / 1e6 for name in names)
-    assert f"Without its embedding the target has {target:.0f} million parameters" in FRONT
-    drafts = f"the *middle* model {middle:.0f} (4) and the one called *draft* {draft:.1f} (1);"
-    assert drafts in FRONT
+    layers = [str(card["target"]["layers"])]
+    layers += [str(len(card[name]["layers"])) for name in ("middle", "draft")]
+    sizes = f"{target:.0f}", f"{middle:.0f}", f"{draft:.1f}"
+    each = [number for pair in zip(sizes, layers, strict=True) for number in pair]
+    assert says(README, *each, about="*middle*")
 
 
 def test_the_glossary_has_every_column():
