@@ -131,7 +131,7 @@ def test_what_cannot_be_replayed_is_refused(texts):
             taken_ranks(made, drawn, chance)
 
 
-def test_the_stored_predictions_by_replay_err_as_prompts_differ_and_those_of_the_root_by_more():
+def test_stored_predictions_by_replay_err_as_prompts_differ_and_the_roots_by_more():
     """Two sets of as many prompts differ by √2 times what an interval says of one, at 95 %."""
     table = pd.read_csv(DATA / "measured" / "predicted.csv")
     assert table.name.nunique() >= 10 and set(table.predictor) == set(PREDICTORS)

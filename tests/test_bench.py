@@ -72,7 +72,7 @@ def text(name: str = "a", tokens: tuple[int, ...] = (0,) * 6) -> TargetText:
 
 
 def test_a_ratio_is_total_time_per_token_against_total_time_per_token() -> None:
-    """Of the tokens that were timed, in all domains and in each."""
+    """Seconds count by the tokens that were timed, in all domains together and in each."""
     found = table(TIMINGS)
     row = one(found, "staged")
     assert row.ratio == pytest.approx((44 / 40) / (22 / 40))
@@ -88,7 +88,7 @@ def test_a_ratio_is_total_time_per_token_against_total_time_per_token() -> None:
     assert (row.ms_per_token, row.ratio) == pytest.approx((1100, 2))
 
 
-def test_the_baseline_is_the_fastest_autoregressive_contender_on_the_prompts_that_both_ran():
+def test_the_baseline_is_the_fastest_plain_decoding_on_shared_prompts():
     """The fastest of any runtime; other programs may run fewer prompts."""
     fast = [timing("autoregressive", "a/1", 2.0), timing("autoregressive", "b/1", 30.0, 30)]
     found = table([*TIMINGS[:-1], *(replace(other, runtime="fast") for other in fast)])
@@ -156,7 +156,7 @@ def plain(model) -> Contender:
     return made
 
 
-def test_the_right_tokens_pass_and_wrong_ones_stop_the_race_unless_it_is_to_report_them() -> None:
+def test_wrong_tokens_stop_a_strict_race_and_are_reported_by_another() -> None:
     target = table_model(5, 1)
     own = decode(target, NoDraft(), PROMPT, Chance(3, GREEDY), max_new_tokens=6).tokens
     wrong, given = plain(table_model(5, 2)), text(tokens=own)

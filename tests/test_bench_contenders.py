@@ -51,7 +51,7 @@ HUGGING = [
 
 
 @pytest.mark.parametrize("one", HUGGING, ids=lambda one: f"{one.method}, {one.setting}")
-def test_hugging_face_writes_our_greedy_tokens_and_follows_its_seed_whatever_its_setting(one):
+def test_hugging_face_writes_our_greedy_tokens_and_follows_its_seed(one):
     made, again, other = (one.run(PROMPT, 20, seed) for seed in (0, 0, 1))
     assert len(made.tokens) == 20 and made.tokens == again.tokens
     assert 0 < made.timed_tokens < 20 and made.seconds > 0 and 1 <= made.rounds <= 20

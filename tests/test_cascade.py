@@ -63,7 +63,7 @@ COPIES_3 = Context.of((1, 3, 3, 2, 1, 3))  # Max-Gram copies 3
 COPY = MaxGram(None, 1)  # one index, asked about the same text again and again
 
 
-def test_copies_offer_1_and_may_be_exempt_from_lenience_and_reviewed_ones_are_no_copies():
+def test_lenience_may_exempt_copies_but_no_reviewed_ones():
     """The reviewer gives the copy .3: lenience 5 keeps it, 3 does not; what another reviewer kept
     offers its .4 above.
     """
@@ -77,7 +77,7 @@ def test_copies_offer_1_and_may_be_exempt_from_lenience_and_reviewed_ones_are_no
         assert reviewed.propose(COPIES_3, GREEDY).sources[1] == source
 
 
-def test_a_reviewed_tree_follows_the_reviewers_choice_then_the_best_scored_child_let_through():
+def test_a_reviewed_tree_follows_the_reviewer_then_the_best_allowed_child():
     """The draft proposes tokens 2 and 3, never 1; lenience 3 lets both pass, and 2 scores best."""
     reviewer = fixed_model((0.1, 0.5, 0.25, 0.15), "big")
     draft = TreeDraft(fixed_model((0.1, 0.1, 0.45, 0.35), "draft"), widths=(2,))

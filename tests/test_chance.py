@@ -49,7 +49,7 @@ def test_a_sampler_keeps_ties_and_the_smallest_set_that_holds_the_mass():
     assert Sampler(1.0).probs(LOGITS.bfloat16()).dtype == torch.float32
 
 
-def test_noise_depends_on_seed_and_position_alone_and_is_that_of_plain_integer_arithmetic():
+def test_noise_is_plain_integer_arithmetic_of_seed_and_position():
     """SplitMix64 written with Python's own integers."""
     key = hashlib.blake2b(repr(("noise", 5, 9)).encode(), digest_size=8)
     state, noise = int.from_bytes(key.digest(), "little"), Chance(5, T1).noise(9, range(50))

@@ -32,7 +32,7 @@ def own(tmp_path_factory):
 
 @pytest.mark.parametrize("sampler", [Sampler(0), Sampler(1.0, top_k=20)])
 def test_an_own_pair_is_compared_and_every_text_is_the_targets_own(own, sampler):
-    """But for sampled text of Hugging Face."""
+    """Sampled text of Hugging Face is the exception: it has a noise of its own."""
     rows = compare_methods(own, PROMPTS, sampler, max_new_tokens=6)
     assert set(rows.method) == {*USUAL} - {"tree of 8 fed by n-grams"}
     assert rows.groupby("method").size().eq(2).all() and rows.margin.isna().all()
@@ -48,7 +48,7 @@ def test_the_embedded_ladder_is_tried_with_all_that_there_is(ladder):
     assert [one.method for one in compared_contenders(ladder, Sampler(0), {})] == list(USUAL)
 
 
-def test_drafts_of_ones_own_take_part_and_get_warm_on_another_text_than_those_that_are_timed(own):
+def test_drafts_of_ones_own_take_part_and_get_warm_on_another_text(own):
     read = []
 
     class Learner:

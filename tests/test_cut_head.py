@@ -80,7 +80,7 @@ def test_reject_is_exact_where_the_drafts_rows_have_zeros(kind, unchecked):
     assert deviation(target, draft, Sampler(1.0), careless, length=2) > 1e-3
 
 
-def test_the_frequent_tokens_and_the_prompts_are_scored_as_by_the_whole_head_on_both_runtimes():
+def test_a_cut_head_scores_its_tokens_as_the_whole_head_does_on_both_runtimes():
     """Two prompts over the same tokens in turn and back; their rows differ, which is the control:
     logits of the other prompt, or of the head as it was read at first, would be seen.
     """

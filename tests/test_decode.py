@@ -77,7 +77,7 @@ def test_a_stop_token_in_the_path_and_the_length_limit_are_kept_exactly(draft, u
 
 @pytest.mark.parametrize("length, proposed, emitted", [(20, [4] * 4, [5] * 4), (7, [4, 1], [5, 2])])
 def test_a_perfect_draft_emits_its_length_and_a_bonus_and_no_more(length, proposed, emitted):
-    """Than was asked for is verified."""
+    """The target verifies no guess beyond the tokens that were asked for."""
     found = run(TARGET, ChainDraft(PERFECT, 4), length)
     assert [played.proposed for played in found.rounds] == proposed
     assert [len(played.emitted) for played in found.rounds] == emitted

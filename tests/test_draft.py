@@ -112,7 +112,7 @@ def test_a_shape_that_makes_no_sense_is_refused(call, said):
     assert_refused(call, said)
 
 
-def test_a_floor_stops_a_chain_of_doubt_and_widths_cost_no_more_than_the_nodes_above_it():
+def test_a_floor_stops_a_doubtful_chain_and_wide_trees_cost_their_nodes_alone():
     model = fixed_model((0.6, 0.4, 0.0))
     assert ChainDraft(model, 9, floor=0.2).propose(CONTEXT, GREEDY).guesses == 3
     draft = TreeDraft(model, widths=(2,) * 14, floor=0.2)

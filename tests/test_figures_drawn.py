@@ -70,7 +70,7 @@ SEVERAL = (  # marks of one figure that agree in everything but their numbers
 
 @pytest.mark.parametrize("name", CASES)
 def test_the_stored_table_is_drawn_and_a_wrong_one_is_refused(name):
-    """Without a column or a row, with a mark twice."""
+    """A wrong table lacks a column or a row, or has a mark twice."""
     table, options = CASES[name]
     table = stored(table) if isinstance(table, str) else table
     draw = partial(vars(figures)[name], **options)

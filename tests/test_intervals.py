@@ -19,7 +19,7 @@ def test_fewer_than_ten_prompts_have_no_interval():
 
 @pytest.mark.parametrize("sides", [1, 2])
 def test_the_interval_is_that_of_scipy(sides):
-    """Of a ratio, and of two ratios whose prompts are drawn together."""
+    """This holds for a ratio, and for two ratios whose prompts are drawn together."""
     random = np.random.default_rng(5)
     columns = [random.integers(1, 60, 17) for _ in range(2 * sides)]
 

@@ -54,7 +54,7 @@ def test_successors_are_the_likeliest_tokens_and_their_log_probabilities():
     assert kept.after(4) == ([], []) and len(kept.after(8)[0]) == KEPT
 
 
-def test_a_greedy_tree_holds_the_best_products_and_sampled_children_come_in_the_noises_order():
+def test_greedy_trees_hold_the_best_products_and_sampled_children_follow_the_noise():
     draft, sampled = TokenRecycling(6, 3), Chance(3, Sampler(1.0))
     rows = torch.randn(5, 5, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
     tree = TokenTree.rooted(HERE).grown(range(1, 5), [0] * 4, source="", scores=[1.0] * 4)
@@ -134,7 +134,7 @@ def test_two_texts_in_turn_and_a_step_back_keep_one_copy_of_each_answer():
 
 
 @pytest.mark.parametrize("make", LEARNING.values(), ids=LEARNING)
-def test_a_draft_that_learns_is_refused_where_rounds_must_not_depend_on_what_came_before(make):
+def test_a_learning_draft_is_refused_where_rounds_must_be_independent(make):
     target, draft = table_model(3, 1), make()
     text = OwnText.of(target, HERE, (1, 2, 0), 3)
     for name, run in {

@@ -97,7 +97,9 @@ def test_a_model_with_a_bug_is_caught(bug):
 
 
 def test_only_new_nodes_cost_rows():
-    """Of a tree that grows by levels, and of the next round, which knows what was accepted."""
+    """It is so for a tree that grows by levels, and in the next round, which knows what was
+    accepted.
+    """
     cached, context = CachedModel(network("gpt2"), "target"), Context.of([1, 2, 3])
     tree = TokenTree.rooted(context)
     cached.score(context, tree)
@@ -182,7 +184,7 @@ CAUSAL = "full causal attention and explicit positions.*"
         *((lambda reason=reason: unfit(reason), CAUSAL + reason) for reason in REFUSED),
     ],
 )
-def test_what_does_not_fit_and_models_that_a_tree_mask_would_be_wrong_for_are_refused(call, said):
+def test_contexts_that_do_not_fit_and_models_without_tree_masks_are_refused(call, said):
     assert_refused(call, said)
 
 

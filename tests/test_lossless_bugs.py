@@ -153,7 +153,7 @@ WITHOUT_PLACE = {  # what a nested part is keyed by, and a draft that must notic
 
 @pytest.mark.parametrize("inner, make", WITHOUT_PLACE.values(), ids=WITHOUT_PLACE)
 def test_nested_parts_that_share_their_keys_are_caught(inner, make, monkeypatch):
-    """Of two reviews of one place, or two inner rounds, an earlier draw would decide again."""
+    """If two reviews of one place, or two inner rounds, shared a draw, it would decide twice."""
     monkeypatch.setattr(EveryBranch, "inner", inner)
     model = models(3)
     run = partial(decode, model("target"), make(model), PROMPT, max_new_tokens=4, rule=reject)

@@ -53,7 +53,7 @@ def test_the_probability_that_a_path_is_proposed_is_that_of_the_real_draft(kind,
     "pair,widths", [("four", (1, 1)), ("four", (2,)), ("three", (1, 1)), ("three", (2, 1))]
 )
 def test_no_rule_yields_more_than_the_bound(pair, kind, widths, unchecked):
-    """And without chance in the draft, the naive rule reaches it."""
+    """If the draft leaves nothing to chance, the naive rule reaches the bound."""
     draft_of = partial(TreeDraft, widths=widths, siblings=kind)
     limit = mean_bound(pair, draft_of, kind)
     tokens = [expected_tokens(pair, draft_of, rule) for rule in RULES[kind]]
@@ -115,7 +115,7 @@ def round_tokens(target, draft, rule) -> float:
 
 @pytest.mark.parametrize("kind", DRAWN)
 def test_expected_tokens_are_those_of_every_branch(kind, unchecked):
-    """Of coins and draws, where the bench follows coins alone."""
+    """The exact mean runs over coins and draws; the bench follows coins alone."""
     target, draft = table_model(6, 1), table_model(6, 2, support=4, name="draft")
     for seed in range(6):
         chance = Chance(seed, Sampler(1.0))

@@ -189,7 +189,7 @@ def test_the_comparisons_catch_noise_of_another_position_and_another_scout(monke
         STAGED("llama, cut", SAMPLERS[1], SHAPES[3])
 
 
-def test_ties_with_the_last_of_a_top_k_are_kept_and_logits_that_are_no_numbers_refused() -> None:
+def test_ties_at_the_end_of_a_top_k_are_kept_and_bad_logits_refused() -> None:
     model, given = gpt2(), (Context.of([1, 2, 3]), Chance(3, SAMPLERS[1]))
     with torch.no_grad():
         model.transformer.wte.weight.zero_()  # and the head's: every logit is 0
@@ -215,7 +215,7 @@ def test_a_tree_ends_where_the_context_is_full_and_a_huge_one_takes_the_long_way
         assert guesses == (tree and tree.guesses)
 
 
-def test_more_room_is_made_when_it_is_needed_and_not_for_texts_with_nothing_in_common() -> None:
+def test_room_is_made_for_longer_texts_and_not_for_unrelated_ones() -> None:
     model, fresh = (FastModel(gpt2(n_positions=600), name) for name in ("fast", "fresh"))
     model._buffers = model.weights.buffers(32)
     long = Context.of([number % 61 for number in range(300)])

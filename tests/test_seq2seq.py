@@ -137,7 +137,7 @@ def test_greedy_output_is_that_of_generate(kind, draft, unchecked):
         assert drafted.tokens == written(target, NoDraft(), *given).tokens
 
 
-def test_the_encoder_runs_once_per_prompt_before_the_first_round_and_after_forgetting():
+def test_the_encoder_runs_once_per_prompt_and_again_after_forgetting():
     target, draft, _ = models()
     runs = []
     for model in (target, draft):

@@ -110,7 +110,7 @@ def test_noise_is_the_positions_own_a_sum_is_a_sum_and_the_largest_comes_first()
         assert own == sorted(own, reverse=True)
 
 
-def test_drawn_numbers_fall_on_their_tokens_parts_and_what_is_left_is_without_what_was_offered():
+def test_drawn_numbers_fall_on_their_tokens_part_of_what_is_left():
     rejected = []
     for seed in range(40):
         _, steps = told(reject, "distinct", Chance(seed, Sampler(1.0)))

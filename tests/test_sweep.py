@@ -219,7 +219,7 @@ def test_the_shape_of_a_model_has_its_weights_and_another_kind_is_refused(ladder
 
 @pytest.mark.parametrize("sampler", [Sampler(0), Sampler(1.0, top_k=50)], ids=["greedy", "top-k"])
 def test_every_stack_writes_the_targets_own_tokens(ladder, prompts, sampler, unchecked):
-    """Also those on the middle model, which the notebook decodes only greedily."""
+    """Stacks on the middle model are counted too, which the notebook decodes only greedily."""
     settings = stacks.staged_settings(ladder, [sampler])
     drafts = {one.name: one.draft for one in settings} | stacks.levels(ladder, sampler)
     tokens, chance = ladder.encode(prompts[1]), Chance(3, sampler)

@@ -151,7 +151,7 @@ def test_rows_are_read_where_prompt_and_count_are_the_same(prompts, tmp_path):
 
 
 def test_going_on_decodes_what_is_new_alone(ladder, prompts, undisturbed, tmp_path, decoded):
-    """And another order of prompts nothing."""
+    """Prompts in another order cost no work."""
     asked = settings(ladder)
     sweep(asked, prompts[1:3], ladder, keep=tmp_path, **LENGTH)
     grown = sweep(asked, prompts[:4], ladder, keep=tmp_path, **LENGTH)

@@ -90,7 +90,7 @@ def test_an_interruption_keeps_finished_texts(
     "largest, kind", [((1 << 16) - 1, torch.uint16), (1 << 16, torch.int32), (151_642, torch.int32)]
 )
 def test_tokens_of_any_size_come_back_as_they_were(largest, kind, ladder, prompts, tmp_path):
-    """As Llama 3 and Qwen have them; ids of 16 bits stay so, in files written before too."""
+    """Llama 3 and Qwen have such ids; those of 16 bits stay so, in files written before too."""
     path, name = tmp_path / "texts.safetensors", prompts[0].name
     made = write_texts(ladder, prompts[:2], Sampler(0), max_new_tokens=2)
     made = replace(made, tokens=made.tokens | {name: (largest, 0, largest)})

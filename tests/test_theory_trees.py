@@ -72,7 +72,7 @@ def rank_closed(places: frozenset) -> bool:
 
 
 @pytest.mark.parametrize("vector", ([0.1, 0.6, 0.2], [0.2, 0.0, 0.7], [0.5, 0.3, 0.1]))
-def test_no_small_tree_whose_ranks_stay_in_order_is_better_than_the_dynamic_programmes(vector):
+def test_no_small_tree_is_better_than_that_of_the_dynamic_programme(vector):
     """Whether rates rise with the rank or not."""
     for size in (2, 4, 5):
         closed = filter(rank_closed, ancestor_closed(3, size))

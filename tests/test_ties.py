@@ -44,7 +44,7 @@ def test_equal_texts_part_nowhere_and_one_that_is_the_others_beginning_stops_ear
 
 
 def test_the_two_best_of_a_near_tie_are_rounding_and_a_worse_token_is_a_bug(ladder, prompts):
-    """At the closest place of a real text, whatever this machine's kernels do there."""
+    """The closest place of a real text is looked at, whatever this machine's kernels do there."""
     half, prompt = small("bfloat16"), ladder.encode(prompts[0])
     text = decode(half, NoDraft(), prompt, Chance(0), max_new_tokens=48).tokens
     context = Context.of(prompt)
