@@ -186,9 +186,7 @@ while read line; do echo '{{"code": 0, "result": "cGljdHVyZQ=="}}'; done
 
 @pytest.mark.parametrize("hangs", [2, 3])
 def test_an_exporter_that_hangs_is_started_again(hangs, tmp_path, monkeypatch):
-    """An export is tried as often as `TRIES` allows, then it is an error; what the hung ones started
-    is gone.
-    """
+    """It is tried as often as `TRIES` allows, then it is an error; what hung before is gone."""
     exporter, began = tmp_path / "exporter", tmp_path / "began"
     exporter.write_text(HANGING.format(began=began, hangs=hangs))
     exporter.chmod(0o755)
