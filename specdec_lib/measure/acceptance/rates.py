@@ -28,10 +28,10 @@ def collect(
     row per round, of what `sweep.grid.generations` yields. Both begin with the columns draft,
     temperature, top_k, rule, domain, repetition (of the generated text) and prompt.
 
-    guesses    round, depth (1 below the root), rank (from 0 in draw order), parent_rank (−1 at depth
-               1), siblings (how many share the parent, with the guess itself), source, confidence
-               (the guess's score ÷ its parent's), accepted, tried (it or no sibling before it was
-               accepted)
+    guesses    round, depth (1 below the root), rank (from 0 in draw order), parent_rank (−1 below
+               the root), siblings (how many share the parent, with the guess itself), source,
+               confidence (the guess's score ÷ its parent's), accepted, tried (it or no sibling
+               before it was accepted)
     rounds     round, root_position, proposed, deepest (the depth of its tree), tried, accepted,
                emitted (a count), source (of the first emitted token), stop ("" before the last one)
     """
