@@ -67,7 +67,7 @@ def changed(name: str, **columns: object) -> pd.DataFrame:
             lambda: figures.chain_lengths(LENGTHS, length=99, title=""),
             "length is one of .*, got 99",
         ),
-        (lambda: figures.step(pd.DataFrame({"text": ["a"]}), title=""), "the columns text, low"),
+        (lambda: figures.step(pd.DataFrame({"text": ["a"]}), title=""), "columns text and one of"),
         (lambda: figures.step(pd.DataFrame(), title=""), "got 0 rows"),
         (
             lambda: figures.tree(TREE, labels=FOUR, path=(2, 3)),
