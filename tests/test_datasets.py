@@ -117,7 +117,7 @@ DAMAGED = {
     '{"text": "a", "split": "test"}\n': "line 1: split: .*'development' or 'held-out', got 'test'",
     '{"text": "a"}\n{"text": "b", "nmae": "x"}\n': r"line 2: nmae: ",
     "[1]": "line 1: the line: ",
-    '{"text": "a"}\r\n\r\n\n{"text": \r\n': "line 4: it is not JSON",
+    '{"text": "a"}\r\n\r\n\n{"text": \r\n': r"line 4: it is not JSON \(EOF [\w ]* at column \d+\)",
     "": r"is empty: a file of prompts has a line \{\"text\": …\} for each",
     " \r\n\n": "is empty",
     '{"text": "a"}\n\r\n{"text": "\xff"}\n': "line 3: it is not UTF-8",

@@ -1,5 +1,7 @@
 """How a prompt becomes tokens: chat templates, begin tokens, and templates that cannot be used."""
 
+from dataclasses import replace
+
 import pytest
 from chats import BEGUN, IDS, TURNS, chat_folder, chat_tokenizer
 
@@ -8,7 +10,7 @@ from specdec_lib.core.decode import decode
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.measure.compare.command import compare_methods
 from specdec_lib.show.widgets.trying import DraftTrial
-from specdec_lib.workload import Pair, Prompt, load_ladder
+from specdec_lib.workload import Prompt, load_ladder, load_pair
 from specdec_lib.workload.encoding import encode_prompt
 
 TEXT = "say hello to everybody ?"
@@ -66,19 +68,9 @@ def test_all_that_reads_a_prompt_reads_these_tokens(begun):
     assert set(rows.tokens) == {len(made.tokens)} and rows.same.all()
 
 
-def test_the_source_of_an_encoder_decoder_pair_is_encoded_in_the_same_way(begun):
-    class Config:
-        decoder_start_token_id = 7
-
-    class Network:
-        config = Config
-
-    class Target:
-        model = Network
-
+def test_the_source_of_an_encoder_decoder_pair_is_encoded_in_the_same_way():
     tokenizer = chat_tokenizer(None, ends=True)
-    pair = Pair.__new__(Pair)
-    vars(pair).update(target=Target, tokenizer=tokenizer)
+    pair = replace(load_pair(device="cpu"), tokenizer=tokenizer)
     assert pair.encode(PROMPT).source == encode_prompt(tokenizer, PROMPT)
     assert pair.encode(PROMPT).source[-1] == IDS["</s>"]
 

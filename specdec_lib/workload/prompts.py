@@ -158,7 +158,8 @@ def _lines(path: Path) -> Iterator[tuple[str, object]]:
         try:
             value = from_json(line)
         except ValueError as error:
-            raise ValueError(f"{where}: it is not JSON ({error})") from error
+            why = str(error).replace(" at line 1 column ", " at column ")  # which is all it read
+            raise ValueError(f"{where}: it is not JSON ({why})") from error
         yield where, value
 
 
