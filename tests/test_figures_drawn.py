@@ -104,6 +104,19 @@ def test_a_docstring_names_every_column_that_its_figure_needs(name, monkeypatch)
     assert [one for one in sorted(needed) if f"`{one}`" not in draw.__doc__] == []
 
 
+def test_a_long_headline_beside_long_names_is_broken_before_it_leaves_the_figure():
+    """As the cascade explorer writes it; the headline begins right of the settings' names, and a
+    wide font has 9.6 pixels a letter.
+    """
+    title = (
+        "target ← middle ← draft ← Max-Gram, lenience 1.5, Max-Gram's reviewer exempt, all texts"
+    )
+    layout = figures.rivals(stored("04_rivals"), title=title).layout
+    lines = layout.title.text.split("<br>")
+    names = max(len(line) for name in layout.yaxis.ticktext for line in name.split("<br>"))
+    assert len(lines) == 3 and max(map(len, lines)) * 8.6 + names * 7 < layout.width
+
+
 REFUSED = {
     "cost, got 0 rows": lambda: figures.break_even(MAP, PAIRS[:0], title=""),
     "0 rows of": lambda: figures.versus(stored("05_versus").assign(domain="code")),

@@ -18,6 +18,7 @@ YIELDS = {GUESSED: Look(SOURCES["draft"]), OWN: Look(SOURCES["target"]), "": Loo
 PANELS = {"swi": "SWI, counted: yield ÷ price", "tokens_per_round": "tokens per round"}
 PANELS |= {"price": "round, in target passes", "acceptance_rate": "acceptance rate"}
 RIVALS = {"": Look(SOURCES["context"]), "this one": Look(theme.METHODS["cascade"], full=True)}
+RIVALS_ROOM = 78  # characters of a headline right of the longest name, in a wide font
 COLOURS = {"verify": "target", "draft passes": "draft", "choice and noise": "bigram"}
 COLOURS |= {"KV moves": "prompt", "tree": theme.STRANGERS[6], "n-gram": "n-gram", "host": "context"}
 PARTS = {name: Look(SOURCES.get(one, one)) for name, one in COLOURS.items()}  # of a round
@@ -221,7 +222,8 @@ def rivals(table: pd.DataFrame, *, title: str) -> go.Figure:
         least = float(panel == PANELS["acceptance_rate"])
         chart.start_at_zero("x", 1.32, least=least, panel=panel).axis("x", panel, nticks=4)
     chart.figure.add_vline(x=1, **PLAIN, **chart.panels[PANELS["swi"]])
-    return chart.name_places("y", table["setting"], longest=22).titled(title)
+    chart.name_places("y", table["setting"], longest=22)
+    return chart.titled(title, room=RIVALS_ROOM)
 
 
 def round_ledger(table: pd.DataFrame, *, noise: float) -> go.Figure:

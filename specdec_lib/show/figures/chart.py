@@ -192,17 +192,19 @@ class Chart:
         powers = [2**power for power in range(64) if least <= 2**power <= most]
         return self.count_in_factors("x", powers)
 
-    def titled(self, text: str, *, plain: str = "", bare: str = "") -> go.Figure:
+    def titled(self, text: str, *, plain: str = "", bare: str = "", room: int = 0) -> go.Figure:
         """The figure under a headline, whose last line tells of prompts and machine; it grows by
         what headline, legend and panel names take.
 
         plain    the axis, "x" or "y", on which a dotted line marks plain decoding, 1
         bare     which marks have no interval, where that is not for want of prompts
+        room     characters in a line of the headline, where the names left of the panels take so
+                 much that the figure's width does not tell
         """
         if plain:
             {"x": self.figure.add_vline, "y": self.figure.add_hline}[plain](1, **PLAIN)
         layout = self.figure.layout
-        room = int((layout.width - 60) / HEADLINE_LETTER)
+        room = room or int((layout.width - 60) / HEADLINE_LETTER)
         lines = textwrap.wrap(text, room) + textwrap.wrap(self._behind(bare), room)
         names = [trace.name for trace in self.figure.data if trace.showlegend]
         ticks = max(map(len, layout.yaxis.ticktext or [""]))
