@@ -63,7 +63,13 @@ class BranchMemory:
     _last: tuple[int, ...] = ()
 
     def clear(self) -> None:
-        vars(self).update(vars(BranchMemory(self.run, self.move, self.chunk_rows, self.slack)))
+        """Forget every entry."""
+        self.committed = []
+        self.used = 0
+        self.ready = {}
+        self._children = {}
+        self._parents = {}
+        self._last = ()
 
     def score(self, context: Context, tree: TokenTree) -> Float[Tensor, "nodes scored"]:
         """The logits after each node, of unknown rows by one pass; not to be changed."""
