@@ -67,7 +67,21 @@ TINY |= dict.fromkeys(("linear_num_key_heads", "linear_num_value_heads"), 4)
 TINY |= dict.fromkeys(("initializer_range", "init_std"), 0.2)
 TINY |= dict.fromkeys(("vocab_size", "vocab_size_per_layer_input", "n_vocab"), VOCABULARY)
 TINY |= {"bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 3}
-EXTRA: dict[str, dict[str, object]] = {}
+EXTRA: dict[str, dict[str, object]] = dict.fromkeys(
+    ("axk1", "deepseek_v2", "deepseek_v3", "dots3_note_text", "glm4_moe_lite", "longcat_flash"),
+    {"num_key_value_heads": 4},
+)
+EXTRA |= {
+    "bamba": {"mamba_n_heads": 8, "mamba_d_head": 8},
+    "granitemoehybrid": {"mamba_n_heads": 8, "mamba_d_head": 8},
+    "mamba2": {"num_heads": 8, "head_dim": 8},
+    "gpt_neo": {"attention_types": [[["global", "local"], 1]]},
+    "lfm2": {"layer_types": ["conv", "full_attention"]},
+    "lfm2_moe": {"layer_types": ["conv", "full_attention"]},
+    "cohere_compass_text": {"layer_types": ["full_attention", "full_attention"]},
+    "gemma3n_text": {"num_kv_shared_layers": 0},
+    "xlm-roberta-xl": {"is_decoder": True},
+}
 """What a kind's configuration needs beyond `TINY`."""
 
 
@@ -88,8 +102,9 @@ def tiny_config(kind: type[PreTrainedConfig], extra: dict[str, object]) -> PreTr
     sizes = {name: value for name, value in TINY.items() if name in known}
     renamed = getattr(kind, "attribute_map", {})
     sizes = {name: value for name, value in sizes.items() if renamed.get(name) not in sizes}
-    for name, part in (getattr(kind, "sub_configs", None) or {}).items():
-        if isinstance(default.get(name), dict) and part.model_type:
+    for name in getattr(kind, "sub_configs", None) or {}:
+        part = CONFIG_MAPPING.get((default.get(name) or {}).get("model_type"))
+        if part is not None:
             sizes[name] = tiny_config(part, {}).to_dict()
     return kind(**sizes | extra)
 
@@ -105,6 +120,7 @@ def build(kind: str) -> PreTrainedModel:
     torch.manual_seed(0)
     network = made(config).eval()
     with torch.no_grad():
+        network(torch.tensor([[5, 6, 7, 8]]), use_cache=False)  # its sizes go together
         for name, weights in network.named_parameters():
             if not weights.isfinite().all():
                 raise ValueError(f"its tensor {name} is not filled")

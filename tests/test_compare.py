@@ -93,7 +93,7 @@ def test_generation_configurations_of_ones_own_models_are_put_aside_and_back(own
     [
         ({"prompts": []}, "needs prompts"),
         ({"max_new_tokens": 0}, "max_new_tokens .* got 0"),
-        ({"max_new_tokens": 255}, "prompt a has .* reads at most 256"),
+        ({"max_new_tokens": 255}, "prompt a has .* at most are the target 256, the draft 256"),
     ],
 )
 def test_what_cannot_be_compared_is_refused(own, wrong, complaint):

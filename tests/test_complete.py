@@ -36,6 +36,22 @@ def configured(**changes):
     return harm
 
 
+def rotary(theta):
+    def harm(folder):
+        config = json.loads((folder / "config.json").read_text())
+        assert config["rope_parameters"]["rope_theta"] > 0  # where Transformers keeps it
+        configured(rope_parameters=config["rope_parameters"] | {"rope_theta": theta})(folder)
+
+    return harm
+
+
+def old_rotary(folder):
+    """A configuration as earlier versions wrote it."""
+    config = json.loads((folder / "config.json").read_text())
+    del config["rope_parameters"]
+    (folder / "config.json").write_text(json.dumps(config | {"rope_theta": 0}))
+
+
 def stored(edit):
     def harm(folder):
         tensors = load_file(folder / WEIGHTS)
@@ -57,14 +73,27 @@ def pickled(folder):
 
 HARMS = {  # kind of model, what is done to its folder, the complaint
     "llama-99": ("llama", configured(num_hidden_layers=99), r"882 missing: 'model\.layers\.1\."),
-    "llama-less": ("llama", configured(num_hidden_layers=0), r"layers is 0, allowed are 1 to 1000"),
+    "llama-less": ("llama", configured(num_hidden_layers=0), "layers is 0, allowed are 1 to 1,000"),
     "gpt2-untied": ("gpt2", configured(tie_word_embeddings=False), "1 missing: 'lm_head.weight'"),
     "t5-2": ("t5", configured(num_decoder_layers=2), r"\d+ missing: 'decoder\.block\.1"),
     "tied": ("llama", configured(tie_word_embeddings=True), "configuration ties .* files hold two"),
     "norm": ("llama", stored(lambda all: all.pop("model.norm.weight")), "missing: 'model.norm.wei"),
     "more": ("llama", stored(lambda all: all.update(more=torch.ones(2))), "1 unexpected: 'more'"),
     "wide": ("llama", configured(intermediate_size=70), r"has the shape \[32, 64\] in the fil"),
-    "heads": ("llama", configured(num_attention_heads=0), "ZeroDivisionError"),
+    "heads": ("llama", configured(num_attention_heads=0), "attention_heads is 0, allowed are"),
+    "key-value": ("llama", configured(num_key_value_heads=0), "key_value_heads is 0, allowed are"),
+    "decoder": (
+        "t5",
+        configured(num_decoder_layers=0),
+        "num_decoder_layers is 0, allowed are",
+    ),
+    "theta 0": ("llama", rotary(0.0), "rope_theta is 0.0, allowed are finite numbers above 0"),
+    "theta -1": ("llama", rotary(-1e4), "rope_theta is -10000.0, allowed are finite"),
+    "theta NaN": ("llama", rotary(math.nan), "rope_theta is nan, allowed are finite"),
+    "old theta": ("llama", old_rotary, "rope_theta is 0, allowed are finite numbers above 0"),
+    "epsilon": ("llama", configured(rms_norm_eps=-1e-6), "rms_norm_eps is -1e-06, allowed are"),
+    "t5 epsilon": ("t5", configured(layer_norm_epsilon=2.0), "layer_norm_epsilon is 2.0, allowed"),
+    "positions": ("gpt2", configured(n_positions=0), "max_position_embeddings is 0, allowed are 1"),
     "nan": ("llama", stored(spoiled), "its tensor 'model.norm.weight' holds NaN or infinite"),
     "unknown": ("llama", configured(model_type="unheard-of"), "`unheard-of`"),
     "another": ("llama", configured(model_type="t5"), r"model \(t5\), which `load_seq2seq` reads"),

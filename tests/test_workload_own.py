@@ -11,8 +11,11 @@ from own_models import changed, gpt2, llama, swap, t5, tokenizer, without_tokeni
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.decode import decode
 from specdec_lib.core.verify import look_up, reject
+from specdec_lib.drafts.cascade import Reviewed
 from specdec_lib.drafts.combined import NoDraft
-from specdec_lib.drafts.trees.growing import ChainDraft
+from specdec_lib.drafts.max_gram import MaxGram
+from specdec_lib.drafts.staged import StagedChain, StagedTree
+from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
 from specdec_lib.measure.race import families
 from specdec_lib.models.loading import load_model, load_seq2seq
 from specdec_lib.workload import Prompt, load_ladder, load_pair
@@ -95,10 +98,39 @@ def test_folders_that_do_not_go_together_are_refused(tmp_path, folders, own):
 
 
 def test_a_prompt_that_a_model_cannot_read_is_refused(tmp_path, folders):
-    ladder = load_ladder(folders["target"], llama(tmp_path / "short", positions=16), device="cpu")
+    ladder = load_ladder(llama(tmp_path / "short", positions=16), folders["draft"], device="cpu")
     assert ladder.max_positions == 16 and ladder.encode("def f(x):")
-    with pytest.raises(ValueError, match=r"the prompt long has \d+ tokens, .* reads at most 16"):
+    said = r"the prompt long has \d+ tokens, and the target reads at most 16"
+    with pytest.raises(ValueError, match=said):
         ladder.encode(Prompt("long", "x = 1\n" * 20, "own", "held-out", "here"))
+
+
+@pytest.mark.parametrize("runtime", ["reference", "fast"])
+def test_where_a_draft_reads_less_than_the_target_it_guesses_nothing_beyond(
+    tmp_path, folders, runtime, unchecked
+):
+    short = llama(tmp_path / "short", seed=3, width=64, positions=16)
+    ladder = load_ladder(folders["target"], short, device="cpu", runtime=runtime)
+    texts = {"fits at first": ladder.encode("x = 1\n" * 3)[:12]}
+    texts["does not fit"] = ladder.encode("x = 1\n" * 20)
+    guesser = TreeDraft(ladder.draft, budget=4)
+    drafts = {
+        "chain": ChainDraft(ladder.draft, 3),
+        "tree": guesser,
+        "staged": StagedTree(guesser, MaxGram()),
+        "staged chain": StagedChain(ladder.draft, MaxGram(), 3),
+        "reviewed": Reviewed(ladder.draft, MaxGram()),
+        "target and draft": Reviewed(ladder.target, ChainDraft(ladder.draft, 3)),
+    }
+    for sampler in (Sampler(0), Sampler(1.0)):
+        for name, prompt in texts.items():
+            chance = Chance(3, sampler)
+            plain = decode(ladder.target, NoDraft(), prompt, chance, max_new_tokens=10)
+            for draft in drafts.values():
+                made = decode(ladder.target, draft, prompt, chance, max_new_tokens=10)
+                assert made.tokens == plain.tokens
+                guessed = sum(len(played.tree) - 1 for played in made.rounds)
+                assert name == "fits at first" or draft.__class__ is Reviewed or not guessed
 
 
 @pytest.mark.parametrize(

@@ -185,3 +185,14 @@ def check_root(context: Context, tree: TokenTree, vocabulary: int, max_positions
         raise ValueError(
             f"positions must be below the context length {max_positions}, got {deepest}"
         )
+
+
+def check_logits(logits: Tensor, name: str) -> None:
+    """Raise ValueError unless every row of a model's logits has a finite maximum."""
+    highest = logits.detach().amax(dim=-1)
+    if not highest.isfinite().all():
+        wrong = highest[~highest.isfinite()][0]
+        raise ValueError(
+            f"the logits of {name} must hold no NaN or +inf and at least one finite value; the"
+            f" maximum of a row is {float(wrong)}"
+        )

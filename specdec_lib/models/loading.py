@@ -4,6 +4,7 @@ fill in, leave out, and open any file that an index names.
 """
 
 import json
+import math
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -31,8 +32,14 @@ AutoModel = type[AutoModelForCausalLM] | type[AutoModelForSeq2SeqLM]
 DTYPES = {"float32": torch.float32, "float64": torch.float64, "bfloat16": torch.bfloat16}
 RUNTIMES = ("reference", "fast", "int8", "auto")
 READERS = {AutoModelForCausalLM: "load_seq2seq", AutoModelForSeq2SeqLM: "load_model"}  # of others
-LIMITS = {"num_hidden_layers": (1, 1000), "max_position_embeddings": (1, 2**30)}
-LIMITS |= dict.fromkeys(("rms_norm_eps", "layer_norm_epsilon"), (1e-20, 1.0))
+LIMITS = {  # to build more layers takes seconds, and never ends for a mistyped number
+    "num_hidden_layers": (1, 1000),
+    "num_decoder_layers": (1, 1000),
+    "num_attention_heads": (1, 10_000),
+    "num_key_value_heads": (1, 10_000),
+    "max_position_embeddings": (1, 2**30),
+}
+EPSILON = re.compile(r"\w*norm\w*_eps(ilon)?")
 SHARD = re.compile(r"[^/\\]+\.safetensors")
 
 
@@ -155,13 +162,13 @@ def _load(kind: AutoModel, source: Source, device: str, dtype: str) -> PreTraine
 
 def _read_network(kind: AutoModel, folder: Path, dtype: torch.dtype) -> PreTrainedModel:
     """The network of a folder, on the CPU; raises ValueError if its kind or files are wrong."""
+    _check_numbers(PretrainedConfig.get_config_dict(folder, **LOCAL)[0])  # some divide by them
     config = AutoConfig.from_pretrained(folder, **LOCAL)
     if config.is_encoder_decoder == (kind is AutoModelForCausalLM):
         found = f"{'an' if config.is_encoder_decoder else 'no'} encoder-decoder model"
         raise ValueError(f"it is {found} ({config.model_type}), which `{READERS[kind]}` reads")
-    for name, (least, most) in LIMITS.items():
-        if not least <= (value := getattr(config.get_text_config(), name, least)) <= most:
-            raise ValueError(f"its {name} is {value!r}, allowed are {least} to {most}")
+    text = config.get_text_config()
+    _check_numbers({name: getattr(text, name, None) for name in LIMITS} | text.to_dict())
     _check_index(folder, config)
     safe = {"config": config, "dtype": dtype, "use_safetensors": True, **LOCAL}
     told = {"device_map": "meta", "ignore_mismatched_sizes": True, "output_loading_info": True}
@@ -180,6 +187,33 @@ def _read_network(kind: AutoModel, folder: Path, dtype: torch.dtype) -> PreTrain
         if not torch.isfinite(tensor.sum(dtype=torch.float64)):  # a sum is the quickest look
             raise ValueError(f"its tensor {name!r} holds NaN or infinite numbers")
     return network
+
+
+def _check_numbers(fields: Mapping[Any, Any]) -> None:
+    """Raises ValueError for numbers of a configuration, also those in groups, that no model has: of
+    layers, heads and positions; and the base of rotary positions and what a norm adds, of which a
+    wrong one changes the text and no tensor's shape.
+    """
+    for name, value in fields.items():
+        if isinstance(value, Mapping):
+            _check_numbers(value)
+        elif value is not None:
+            _check_number(str(name), value)
+
+
+def _check_number(name: str, value: object) -> None:
+    if name in LIMITS:
+        least, most = LIMITS[name]
+        if not (_is_number(value) and least <= value <= most):
+            raise ValueError(f"its {name} is {value!r}, allowed are {least:,} to {most:,}")
+    elif name == "rope_theta" and not (_is_number(value) and 0 < value < math.inf):
+        raise ValueError(f"its rope_theta is {value!r}, allowed are finite numbers above 0")
+    elif EPSILON.fullmatch(name) and not (_is_number(value) and 1e-20 <= value <= 1):
+        raise ValueError(f"its {name} is {value!r}, allowed are 1e-20 to 1")
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _check_index(folder: Path, config: PretrainedConfig) -> None:

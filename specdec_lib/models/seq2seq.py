@@ -15,7 +15,7 @@ from transformers import DynamicCache, EncoderDecoderCache, PreTrainedModel
 from specdec_lib.core.context import Context
 from specdec_lib.core.kinds import shown
 from specdec_lib.core.locking import in_turn
-from specdec_lib.core.protocols import Usage, check_root
+from specdec_lib.core.protocols import Usage, check_logits, check_root
 from specdec_lib.core.tree import TokenTree
 from specdec_lib.models.cached.key_values import KeyValues, reference_runtime
 from specdec_lib.models.cached.model import CHUNK_ROWS, SLACK
@@ -119,6 +119,7 @@ class Seq2SeqModel:
         last = decoder.final_layer_norm(hidden[:, len(tokens) - keep :])
         logits = self.model.lm_head(last * self._scale)[0]
         self._count(started, passes=1, rows=len(tokens))
+        check_logits(logits, self.name)
         return logits
 
     def _bias(

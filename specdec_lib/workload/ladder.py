@@ -114,13 +114,16 @@ class Ladder:
 
     def encode(self, prompt: Prompt | str) -> tuple[int, ...]:
         """The tokens of a prompt, as a user's turn where the tokenizer has a chat template; raises
-        ValueError if a model cannot read as many, and as `encode_prompt` does.
+        ValueError if the target cannot read as many, and as `encode_prompt` does. Where a draft
+        reads less than the target, it guesses nothing beyond.
         """
         tokens = encode_prompt(self.tokenizer, prompt)
-        if len(tokens) > self.max_positions:
+        if len(tokens) > self.target.max_positions:
             named = "a text" if isinstance(prompt, str) else f"the prompt {prompt.name}"
-            most = f"the ladder reads at most {self.max_positions:,}"
-            raise ValueError(f"{named} has {len(tokens):,} tokens, and {most}")
+            raise ValueError(
+                f"{named} has {len(tokens):,} tokens, and the target reads at most"
+                f" {self.target.max_positions:,}"
+            )
         return tokens
 
     def text(self, token: int) -> str:

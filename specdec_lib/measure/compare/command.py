@@ -110,9 +110,13 @@ def compare_methods(
     if not prompts:
         raise ValueError("a comparison needs prompts, got none")
     longest = max(prompts, key=lambda prompt: len(ladder.encode(prompt)))
-    if (length := len(ladder.encode(longest))) > ladder.max_positions - max_new_tokens:
-        got = f"the prompt {longest.name} has {length} tokens, and {max_new_tokens} are to be new"
-        raise ValueError(f"{got}: the smallest model reads at most {ladder.max_positions}")
+    length = len(ladder.encode(longest))
+    if length > ladder.max_positions - max_new_tokens:
+        most = ", ".join(f"the {one.name} {one.max_positions:,}" for one in ladder.models)
+        raise ValueError(
+            f"the prompt {longest.name} has {length:,} tokens, and {max_new_tokens:,} are to be"
+            f" new, which a model cannot read: tokens that each reads at most are {most}"
+        )
     if taken := (own or {}).keys() & USUAL.keys():
         raise ValueError(f"a draft of your own needs a name of its own, got {', '.join(taken)}")
     options = {"tokens": max_new_tokens, "seed": seed, "strict": False}

@@ -10,7 +10,7 @@ from transformers import PreTrainedModel
 
 from specdec_lib.core.context import Context
 from specdec_lib.core.locking import in_turn
-from specdec_lib.core.protocols import Usage, check_root
+from specdec_lib.core.protocols import Usage, check_logits, check_root
 from specdec_lib.core.tree import TokenTree
 from specdec_lib.models.cached.key_values import KeyValues, reference_runtime
 from specdec_lib.models.cached.path_memory import BranchMemory, weakly
@@ -76,4 +76,5 @@ class CachedModel:
         if device.type == "cuda":
             torch.cuda.synchronize(device)
         self.usage += Usage(1, len(tokens), time.perf_counter() - started)
+        check_logits(logits, self.name)
         return logits

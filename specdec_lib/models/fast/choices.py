@@ -34,8 +34,9 @@ def noise_keys(chance: Chance, first: int, count: int) -> np.ndarray:
 def check_finite(count: int, name: str) -> None:
     """Raise ValueError where a compiled call has found nothing, which it does for bad logits."""
     if count < 1:
-        wanted = "logits must hold no NaN or +inf and at least one finite value"
-        raise ValueError(f"{wanted}; those of {name} do not")
+        raise ValueError(
+            f"the logits of {name} must hold no NaN or +inf and at least one finite value"
+        )
 
 
 @compiled()

@@ -16,7 +16,7 @@ from transformers import PreTrainedModel
 from specdec_lib.core.chance import Chance
 from specdec_lib.core.context import Context
 from specdec_lib.core.locking import in_turn
-from specdec_lib.core.protocols import Ranked, Scout, Usage, check_root
+from specdec_lib.core.protocols import Ranked, Scout, Usage, check_logits, check_root
 from specdec_lib.core.tree import MatchTable, TokenTree
 from specdec_lib.models.cached.path_memory import BranchMemory, PassPlan, weakly
 from specdec_lib.models.cut_head import CutHead
@@ -183,7 +183,9 @@ class FastModel:
         began = self._start()
         self._run_pass(rows, keep, self.weights, self._buffers, logits)
         self.usage += Usage(1, len(tokens), time.perf_counter() - began)
-        return torch.from_numpy(logits)[:, : len(self._ids)]
+        scored = torch.from_numpy(logits)[:, : len(self._ids)]
+        check_logits(scored, self.name)
+        return scored
 
     def _start(self) -> float:
         """The time at which a compiled call on these threads begins."""

@@ -1,0 +1,37 @@
+"""A dozen of the kinds of decoder that `python tests/kinds.py` tries all."""
+
+import pytest
+from kinds import LATER, REFUSED, RIGHT, UNBUILT, WRONG, main, outcome, quiet
+
+RIGHT_ONES = ("gpt2", "gpt_neox", "gptj", "llama", "qwen3", "gemma2", "phi", "olmo2", "mixtral")
+REFUSED_ONES = {
+    "bert": "is bidirectional",
+    "roberta": "is bidirectional",
+    "xlm-roberta-xl": "has other logits behind a cache",
+    "jamba": "has no cache of keys and values by position",
+    "mamba": "takes no position_ids",
+    "openai-gpt": "takes no past_key_values",
+    "bloom": "takes positions from the mask",
+    "bart": "takes no position_ids",
+}
+
+
+@pytest.mark.parametrize("kind", RIGHT_ONES)
+def test_a_kind_of_decoder_is_right(kind, tmp_path, unchecked):
+    quiet()
+    assert outcome(kind, tmp_path) == (RIGHT, "")
+
+
+@pytest.mark.parametrize("kind", REFUSED_ONES)
+def test_a_kind_of_decoder_is_refused_when_it_is_loaded(kind, tmp_path, unchecked):
+    quiet()
+    found, why = outcome(kind, tmp_path)
+    assert found == REFUSED and REFUSED_ONES[kind] in why
+
+
+@pytest.mark.parametrize("found", [RIGHT, REFUSED, UNBUILT, WRONG, LATER])
+def test_the_sweep_over_kinds_fails_where_one_is_wrong_or_raises_later(found, tmp_path, capsys):
+    kept = tmp_path / "kept.jsonl"
+    kept.write_text(f'["gpt2", ["{found}", "so"]]\n')
+    assert main(["gpt2", "--keep", str(kept)]) == int(found in (WRONG, LATER))
+    assert f"1 {found}" in capsys.readouterr().out
