@@ -67,10 +67,8 @@ TINY |= dict.fromkeys(("linear_num_key_heads", "linear_num_value_heads"), 4)
 TINY |= dict.fromkeys(("initializer_range", "init_std"), 0.2)
 TINY |= dict.fromkeys(("vocab_size", "vocab_size_per_layer_input", "n_vocab"), VOCABULARY)
 TINY |= {"bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 3}
-EXTRA: dict[str, dict[str, object]] = dict.fromkeys(
-    ("axk1", "deepseek_v2", "deepseek_v3", "dots3_note_text", "glm4_moe_lite", "longcat_flash"),
-    {"num_key_value_heads": 4},
-)
+LATENT = ("axk1", "deepseek_v2", "deepseek_v3", "dots3_note_text", "glm4_moe_lite", "longcat_flash")
+EXTRA: dict[str, dict[str, object]] = {kind: {"num_key_value_heads": 4} for kind in LATENT}
 EXTRA |= {
     "bamba": {"mamba_n_heads": 8, "mamba_d_head": 8},
     "granitemoehybrid": {"mamba_n_heads": 8, "mamba_d_head": 8},
