@@ -134,7 +134,7 @@ def too_long(*_: object) -> None:
 
 
 def allows(public: Callable, parameter: str, value: object) -> bool:
-    """By `is_a`, which `test_kinds` holds against what is written down by hand."""
+    """By `is_a`, which `test_annotations` holds against what is written down by hand."""
     hint = inspect.signature(public).parameters[parameter].annotation
     return isinstance(hint, str) or hint is Any or is_a(value, hint)
 

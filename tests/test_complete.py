@@ -8,7 +8,7 @@ import pytest
 import torch
 from own_models import changed, gpt2, llama, swap, tokenizer, without_tokenizer
 from safetensors.torch import load_file, save_file
-from transformers import Qwen2Config, T5Config, T5ForConditionalGeneration
+from transformers import AutoTokenizer, Qwen2Config, T5Config, T5ForConditionalGeneration
 
 from specdec_lib.models.hub import check_tokenizers, load_tokenizer
 from specdec_lib.models.loading import load_model, load_seq2seq
@@ -176,7 +176,11 @@ def test_tokenizers_that_differ_are_told_apart(copy):
 
 
 def test_a_folders_tokenizer_is_read_as_it_stands_whatever_the_kind_of_the_model(copy):
-    Qwen2Config().save_pretrained(copy)  # of which the family splits text in another way
+    """The control: transformers goes by the kind, and splits this text in another way."""
+    Qwen2Config().save_pretrained(copy)
+    text = "in 2026: 12,345 words"
+    assert load_tokenizer(copy).encode(text) == tokenizer().encode(text)
+    assert AutoTokenizer.from_pretrained(copy).encode(text) != tokenizer().encode(text)
     check_tokenizers(tokenizer(), load_tokenizer(copy), "draft")
 
 

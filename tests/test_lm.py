@@ -130,6 +130,7 @@ def test_dead_branches_and_logits_of_tokens_long_passed_do_not_pile_up():
 
 @pytest.mark.parametrize("where", ["begin", "update", "move", "commit", "plan", "add", "keep"])
 def test_a_pass_that_was_interrupted_leaves_no_trace(where):
+    """`break_once` asserts that every score after it is that of an uncached model."""
     cached = CachedModel(network("gpt2"), "target")
     break_once(cached, (cached._memory, cached._cache), where, 2, VOCABULARY)
 

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from fakes import Clock, Linear, assert_refused, recording, table_model
+from tiny import tiny_ladder
 
 from specdec_lib import theory
 from specdec_lib.core.chance import Chance, Sampler
@@ -22,7 +23,7 @@ from specdec_lib.measure.race import families
 from specdec_lib.measure.race.harness import Timing
 from specdec_lib.measure.race.lineup import tune_contenders
 from specdec_lib.measure.race.table import counterfactuals, ratio_table, stored_ledger
-from specdec_lib.measure.replay import CascadeSetting, Replays
+from specdec_lib.measure.replay import CascadeSetting, Replays, record
 from specdec_lib.measure.replay.cascade_rounds import replay_cascade
 from specdec_lib.measure.replay.recording import MAX_GRAM
 from specdec_lib.measure.replay.tuning import costs_of
@@ -157,6 +158,7 @@ def test_what_cannot_be_measured_or_compared_is_named(call, said):
 @pytest.mark.parametrize(
     "call, said",
     [
+        (lambda: record([], tiny_ladder()), "a recording needs prompts, got none"),
         (lambda: Replays({}, {}), "recorded texts under each name, got none for any"),
         (lambda: Replays({"code": []}, {}), "got none for code"),
         (

@@ -26,7 +26,7 @@ from specdec_lib.measure.replay import (
 )
 from specdec_lib.measure.replay.recording import Choices
 from specdec_lib.measure.replay.tuning import replayed_swi
-from specdec_lib.workload import seeds
+from specdec_lib.workload import load_pair, load_prompts, seeds
 
 SAMPLERS = (Sampler(0), Sampler(1.0))
 TOKENS = 24
@@ -56,6 +56,26 @@ def test_a_replay_has_the_real_rounds_and_nearly_the_calls(ladder, prompts, reco
             used = (one.usage[name].passes for one in real if name in one.usage)
             calls += (played.passes[name], sum(used))
     assert calls[0] == pytest.approx(calls[1], rel=0.1)
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_a_cascade_on_a_pair_replays_as_it_decodes():
+    """Max-Gram copies from the source there, and there is no middle model."""
+    pair, prompts = load_pair(device="cpu"), load_prompts("docstring", "held-out", 2)
+    limits = {"max_new_tokens": 16, "stop_tokens": pair.stop_tokens}
+    made = record(prompts, pair, max_new_tokens=16, progress=False)
+    both = CascadeSetting(("draft", MAX_GRAM), ((2, 4), (0, 3)))
+    for setting in (both, CascadeSetting((MAX_GRAM,), ((5,),))):
+        found = []
+        for prompt, own, recorded in zip(prompts, seeds(prompts, 0), made, strict=True):
+            chance = Chance(own, Sampler())
+            real = decode(pair.target, setting.draft(pair), pair.encode(prompt), chance, **limits)
+            assert recorded.tokens == real.tokens
+            found.append(tuple(len(one.emitted) for one in real.rounds))
+        assert [replay_cascade(one, setting).emitted for one in made] == found
+        assert setting is not both or max(map(max, found)) > 1  # guesses are accepted
+    with pytest.raises(ValueError, match="drafters here are draft, Max-Gram, got 'middle'"):
+        CascadeSetting(("middle",), ((1,),)).draft(pair)
 
 
 def test_choices_of_another_seed_give_other_rounds(ladder, prompts, recordings):

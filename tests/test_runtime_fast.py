@@ -132,6 +132,7 @@ def test_threads_change_no_bit_and_no_tree(monkeypatch) -> None:
 
 @pytest.mark.skipif(os.cpu_count() < 2, reason="one processor has one thread")
 def test_its_threads_leave_pytorch_the_number_it_had() -> None:
+    """The other process fails if PyTorch has another number of threads in the end."""
     code = (
         "import os, torch; more = os.cpu_count() + 1; torch.set_num_threads(more);"
         " from test_runtime_fast import *; fast_module.SMALL = 0;"

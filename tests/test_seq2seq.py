@@ -55,6 +55,7 @@ def test_a_model_with_a_bug_is_caught(bug, monkeypatch):
 
 @pytest.mark.parametrize("where", ["begin", "update", "move", "commit", "plan", "add", "forward"])
 def test_a_pass_that_was_interrupted_leaves_no_trace(where):
+    """`break_once` asserts that every score after it is that of an uncached model."""
     cached = Seq2SeqModel(network("gated tied"), "target")
     parts = (cached.model.encoder, cached._memory, cached._cache)
     break_once(cached, parts, where, 1, VOCABULARY, sources(2))

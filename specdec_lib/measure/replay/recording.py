@@ -20,9 +20,8 @@ from specdec_lib.core.tree import TokenTree
 from specdec_lib.drafts.cascade import Relay, from_matrix
 from specdec_lib.drafts.cascade.reviewed import Lenient
 from specdec_lib.drafts.combined import NoDraft
-from specdec_lib.measure.race.harness import target_texts
 from specdec_lib.measure.texts import Texts
-from specdec_lib.workload import Ladder, Prompt, seeds
+from specdec_lib.workload import Ladder, Pair, Prompt, seeds
 
 TARGET, MAX_GRAM = "target", "Max-Gram"
 LONGEST_COPY = 64  # tokens of Max-Gram that are recorded at each place: no setting may want more
@@ -53,7 +52,7 @@ class CascadeSetting:
         names = {"drafters": " + ".join(self.drafters), "matrix": format_matrix(self.matrix)}
         return names | {"lenience": self.lenience, "exempt": self.exempt_max_gram}
 
-    def draft(self, ladder: Ladder) -> Relay:
+    def draft(self, ladder: Ladder | Pair) -> Relay:
         """The cascade itself.  Raises ValueError for other drafters, or as `from_matrix` does."""
         known = _models(ladder) | {MAX_GRAM: ladder.max_gram}
         if missing := [name for name in self.drafters if name not in known]:
@@ -92,7 +91,7 @@ class Recording:
 @checked
 def record(
     prompts: Sequence[Prompt],
-    ladder: Ladder,
+    ladder: Ladder | Pair,
     sampler: Sampler = Sampler(),
     *,
     seed: int = 0,
@@ -106,13 +105,18 @@ def record(
 
     Past the text's end the draft goes on, which changes the last round's passes alone.
     """
+    if not prompts:
+        raise ValueError("a recording needs prompts, got none")
     models, found = _models(ladder), []
     copying = replace(ladder.max_gram, length=LONGEST_COPY)
     for prompt in tqdm(prompts, desc="recording", disable=not progress, mininterval=1):
-        chance, given = Chance(seeds([prompt], seed)[0], sampler), Context.of(ladder.encode(prompt))
+        chance, given = Chance(seeds([prompt], seed)[0], sampler), ladder.encode(prompt)
+        given = given if isinstance(given, Context) else Context.of(given)
         if texts is None:
-            [whole] = target_texts(ladder, [prompt], sampler, tokens=max_new_tokens, seed=seed)
-        written = whole.tokens if texts is None else texts.of(prompt)[:max_new_tokens]
+            limits = {"max_new_tokens": max_new_tokens, "stop_tokens": ladder.stop_tokens}
+            written = decode(ladder.target, NoDraft(), given, chance, **limits).tokens
+        else:
+            written = texts.of(prompt)[:max_new_tokens]
         text, longer = written, given.extended(written)
         if len(longer) <= ladder.draft.max_positions:
             text += decode(ladder.draft, NoDraft(), longer, chance, max_new_tokens=AHEAD).tokens
@@ -154,7 +158,8 @@ def _choices(
     }
 
 
-def _models(ladder: Ladder) -> dict[str, LanguageModel]:
-    """The models that draft, by name, strongest first."""
-    found = {"middle": ladder.middle, "draft": ladder.draft}
+def _models(ladder: Ladder | Pair) -> dict[str, LanguageModel]:
+    """The models that draft, by name, strongest first; a pair has no middle one."""
+    middle = ladder.middle if isinstance(ladder, Ladder) else None
+    found = {"middle": middle, "draft": ladder.draft}
     return {name: model for name, model in found.items() if model is not None}
