@@ -72,8 +72,10 @@ def both(model, given: torch.Tensor, draft, **options) -> tuple:
 
 
 def written(kind: str, draft=None, *, length: int = 30, **options) -> tuple[int, ...]:
-    """What `generate` returns, with a draft or without."""
+    """What `generate` returns, that of the model or of the door to a draft."""
     given = asked(kind)
-    door = {} if draft is None else {"custom_generate": Speculative(draft)}
     plain = {"attention_mask": torch.ones_like(given), "max_new_tokens": length} | PLAIN
-    return tuple(network(kind).generate(given, **(plain | options), **door)[0].tolist())
+    options = plain | options
+    if draft is None:
+        return tuple(network(kind).generate(given, **options)[0].tolist())
+    return tuple(Speculative(draft).generate(network(kind), given, **options)[0].tolist())

@@ -1,5 +1,6 @@
 """`generate` with `custom_generate=Speculative(draft)` writes, asks and draws as without it."""
 
+import copy
 import re
 
 import pytest
@@ -10,6 +11,7 @@ from transformers import (
     LogitsProcessorList,
     StoppingCriteria,
     StoppingCriteriaList,
+    StopStringCriteria,
     TextIteratorStreamer,
 )
 from transformers.generation.streamers import BaseStreamer
@@ -87,15 +89,16 @@ def test_a_rule_that_believes_the_draft_is_caught(monkeypatch):
 def test_processors_that_are_applied_to_one_text_for_all_nodes_are_caught(monkeypatch):
     """Negative control: the context's own text in place of each node's path."""
     wanted = written("gpt2", no_repeat_ngram_size=2)
-    right = generating.Speech.processed
+    right = generating.GenerationState.processed_logits
 
-    def stale(speech, logits):
-        speech.tokens, now = speech.tokens[:, : speech.tokens.shape[1] - speech.said], speech.tokens
-        scores = right(speech, logits)
-        speech.tokens = now
+    def stale(state, logits):
+        now = state.tokens
+        state.tokens = now[:, : now.shape[1] - state.round_tokens]
+        scores = right(state, logits)
+        state.tokens = now
         return scores
 
-    monkeypatch.setattr(generating.Speech, "processed", stale)
+    monkeypatch.setattr(generating.GenerationState, "processed_logits", stale)
     assert written("gpt2", drafts("gpt2")[TREE], no_repeat_ngram_size=2) != wanted
 
 
@@ -147,13 +150,19 @@ def test_a_stopping_string_a_text_streamer_and_the_ladder(ladder, prompts):
     plain = ladder.target.model.generate(given, do_sample=False, **options)[0]
     words = re.findall("[a-zA-Z]{3,}", ladder.tokenizer.decode(plain[given.shape[1] :]))
     options["stop_strings"] = [words[len(words) // 2], "no such word"]
-    tree = TreeDraft(ladder.draft, budget=12)
-    wanted, made = both(ladder.target.model, given, tree, **options)
-    assert made == wanted and len(wanted[0]) < given.shape[1] + 48
+    door, options["do_sample"] = Speculative(TreeDraft(ladder.draft, budget=12)), False
+    wanted = ladder.target.model.generate(given, **options)[0].tolist()
     streamer = TextIteratorStreamer(ladder.tokenizer, skip_prompt=True)
-    options |= {"streamer": streamer, "do_sample": False}
-    ladder.target.model.generate(given, custom_generate=Speculative(tree), **options)
-    assert "".join(streamer) == ladder.tokenizer.decode(made[0][given.shape[1] :])
+    made = door.generate(ladder.target.model, given, streamer=streamer, **options)[0].tolist()
+    assert made == wanted and len(wanted) < given.shape[1] + 48
+    assert "".join(streamer) == ladder.tokenizer.decode(made[given.shape[1] :])
+    config = copy.deepcopy(ladder.target.model.generation_config)
+    config.update(max_new_tokens=48, do_sample=False, stop_strings=options["stop_strings"])
+    tokenizer = {"tokenizer": ladder.tokenizer, "generation_config": config}
+    assert door.generate(ladder.target.model, given, **tokenizer)[0].tolist() == wanted
+    criterion = StopStringCriteria(ladder.tokenizer, options.pop("stop_strings"))
+    options["stopping_criteria"] = StoppingCriteriaList([criterion])
+    assert both(ladder.target.model, given, door, **options)[1][0] == wanted
 
 
 def test_time_runs_out():

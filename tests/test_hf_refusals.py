@@ -1,7 +1,5 @@
 """What `generate` can be asked for and speculation cannot honour is refused before any work."""
 
-from types import FunctionType
-
 import pytest
 import torch
 from hfs import VOCABULARY, asked, both, network
@@ -9,7 +7,7 @@ from transformers import (
     BloomConfig,
     BloomForCausalLM,
     DynamicCache,
-    GenerationMixin,
+    GenerationConfig,
     GPT2Config,
     GPT2LMHeadModel,
     MaxLengthCriteria,
@@ -20,14 +18,15 @@ from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.trees.growing import ChainDraft
 from specdec_lib.models.cached.model import CachedModel
 from specdec_lib.suite.hf import Speculative
+from specdec_lib.suite.hf.options import check_options
 
 PROMPT = torch.tensor([[1, 2, 3]])
 
 
 def ask(model=None, given=PROMPT, draft=None, **options) -> torch.Tensor:
     plain = {"attention_mask": torch.ones_like(given), "max_new_tokens": 8, "pad_token_id": 0}
-    plain["custom_generate"] = Speculative(draft or NoDraft())
-    return (model or network("gpt2")).generate(given, **(plain | options))
+    door = Speculative(draft or NoDraft())
+    return door.generate(model or network("gpt2"), given, **(plain | options))
 
 
 @pytest.mark.parametrize(
@@ -45,8 +44,15 @@ def ask(model=None, given=PROMPT, draft=None, **options) -> torch.Tensor:
         ({"given": torch.tensor([[1, 2, 3], [4, 5, 6]])}, "the batch=2 prompts; allowed is 1"),
         ({"max_new_tokens": 90}, r"max_length=93 \(90 new tokens\); allowed is at most 78 new"),
         ({"synced_gpus": True}, "synced_gpus=True; allowed is None"),
-        ({"assistant_model": network("gpt2")}, "assistant_model|assisted"),
-        ({"stop_strings": ["a"]}, "tokenizer"),  # generate's own error
+        (
+            {"assistant_model": network("gpt2")},
+            "assistant_model=a GPT2LMHeadModel; allowed",
+        ),
+        (
+            {"custom_generate": print},
+            "custom_generate=a builtin.*; allowed is None: it",
+        ),
+        ({"stop_strings": ["a"]}, r"stop_strings=\['a'\] need the model's tokenizer, got .*=None"),
     ],
 )
 def test_what_cannot_be_honoured_is_refused(options, message):
@@ -59,8 +65,13 @@ def test_embeddings_and_encodings_of_ones_own_are_refused():
     with pytest.raises(ValueError, match=r"inputs_embeds=a tensor .* allowed is None: only token"):
         model.generate(inputs_embeds=model.transformer.wte(PROMPT), **plain)
     model, source = network("t5"), asked("t5")
-    with pytest.raises(ValueError, match="encoder_outputs=of your own; allowed is None"):
-        ask(model, source, encoder_outputs=model.encoder(input_ids=source))
+    own = model.encoder(input_ids=source)
+    assert ask(model, source, encoder_outputs=own).tolist() == ask(model, source).tolist()
+    other = model.encoder(input_ids=source.flip(-1))
+    with pytest.raises(ValueError, match="encoder_outputs=of other tokens; allowed is None"):
+        ask(model, source, encoder_outputs=other)
+    with pytest.raises(ValueError, match="encoder_outputs=without inputs; allowed is those of"):
+        model.generate(encoder_outputs=own, **plain)
 
 
 def test_models_that_do_not_fit_are_refused_before_any_work():
@@ -86,15 +97,47 @@ def test_the_text_may_fill_the_context_or_end_at_a_length_of_ones_own():
         assert made == wanted
 
 
-@pytest.mark.parametrize("hidden", ["the function", "its variables"])
-def test_a_transformers_that_hides_what_is_restored_is_refused(monkeypatch, hidden):
-    """Negative control: or the streamer, which is not given here, would be dropped in silence."""
-    right = GenerationMixin._extract_generation_mode_kwargs
-    names = tuple(f"{name}_" for name in right.__code__.co_varnames)
-    change = {"co_name": "_collect"} if hidden == "the function" else {"co_varnames": names}
-    changed = FunctionType(right.__code__.replace(**change), right.__globals__)
-    monkeypatch.setattr(GenerationMixin, right.__name__, lambda *given: changed(*given))
-    with pytest.raises(ValueError, match=r"transformers \d.* would be lost; allowed is to be"):
-        ask()
-    monkeypatch.undo()
-    assert ask().shape == (1, 11)
+class Parts:
+    """A streamer that notes what it is given."""
+
+    def __init__(self) -> None:
+        self.found = []
+
+    def put(self, tokens: torch.Tensor) -> None:
+        self.found.append(tokens.flatten().tolist())
+
+    def end(self) -> None:
+        self.found.append("end")
+
+
+def test_a_streamer_of_the_door_or_of_its_generate_hears_all_and_two_are_refused():
+    model, plain = network("gpt2"), {"max_new_tokens": 4, "pad_token_id": 0, "do_sample": False}
+    heard = [Parts() for _ in range(3)]
+    text = model.generate(PROMPT, streamer=heard[0], **plain)[0].tolist()
+    Speculative(NoDraft()).generate(model, PROMPT, streamer=heard[1], **plain)
+    door = Speculative(NoDraft(), streamer=heard[2])
+    model.generate(PROMPT, custom_generate=door, **plain)
+    parts = [[1, 2, 3], *([token] for token in text[3:]), "end"]
+    assert [one.found for one in heard] == [parts] * 3
+    with pytest.raises(ValueError, match="one streamer is allowed, got one of `generate` and one"):
+        door.generate(model, PROMPT, streamer=Parts(), **plain)
+    with pytest.raises(ValueError, match="streamer of Speculative must be a Streamer or"):
+        Speculative(NoDraft(), streamer=7)
+
+
+def test_transformers_hands_a_custom_generate_neither_streamer_nor_tokenizer():
+    """If one that is installed does, the door can take them from `model.generate` too: until then
+    `Speculative.generate` has to. A streamer that is handed over is refused, not dropped.
+    """
+    found = {}
+
+    def decoding(model, input_ids, *, streamer=None, tokenizer=None, synced_gpus=None, **given):
+        found.update(streamer=streamer, tokenizer=tokenizer, gpus=synced_gpus, **given)
+        return input_ids
+
+    more = {"streamer": Parts(), "tokenizer": "any", "assistant_model": network("gpt2")}
+    plain = {"pad_token_id": 0, "max_new_tokens": 4}
+    network("gpt2").generate(PROMPT, custom_generate=decoding, **plain, **more)
+    assert {found.get(name) for name in (*more, "gpus")} == {None}
+    with pytest.raises(ValueError, match=r"streamer=a Parts; allowed is None: Speculative\(draft"):
+        check_options(network("gpt2"), GenerationConfig(), {"streamer": Parts()})

@@ -5,6 +5,7 @@ import json
 import shlex
 from dataclasses import replace
 from functools import reduce
+from importlib.metadata import version
 from types import SimpleNamespace
 
 import pytest
@@ -130,7 +131,73 @@ def test_the_flags_of_a_plain_chain_lose_nothing(ladder):
         "--speculative-algorithm STANDALONE --speculative-draft-model-path tiny/draft"
         " --speculative-num-steps 5 --speculative-eagle-topk 1 --speculative-num-draft-tokens 6"
     )
-    assert llama.line == "--model-draft tiny/draft --draft-max 5 --draft-min 0 --draft-p-min 0.0"
+    assert llama.line == (
+        "--spec-type draft-simple --model-draft tiny/draft --spec-draft-n-max 5"
+        " --spec-draft-n-min 0 --spec-draft-p-min 0.0"
+    )
+
+
+def test_copies_become_the_copying_method_of_each_engine(ladder):
+    hugging, vllm, sglang, llama = flags(Setting("copies", MaxGram(None, 12, least=3)))
+    assert "prompt_lookup_num_tokens=12, max_matching_ngram_size=10" in hugging.line
+    wanted = {"prompt_lookup_min": 3, "prompt_lookup_max": 10}
+    assert json.loads(shlex.split(vllm.line)[1]).items() >= wanted.items()
+    assert sglang.line.endswith(" 13 --speculative-ngram-max-bfs-breadth 1 " + REACH)
+    assert llama.line == (
+        "--spec-type ngram-simple --spec-ngram-simple-size-n 3 --spec-ngram-simple-size-m 12"
+    )
+
+
+REACH = "--speculative-ngram-max-trie-depth 22"
+BOTH = (
+    "--spec-type ngram-simple,draft-simple --spec-ngram-simple-size-n 2"
+    " --spec-ngram-simple-size-m 6 --model-draft tiny/draft --spec-draft-n-max 3"
+    " --spec-draft-n-min 0 --spec-draft-p-min 0.0"
+)
+
+
+def test_llama_cpp_takes_copies_and_a_model_in_one_setting_and_others_say_what_is_lost(ladder):
+    copies, chain = MaxGram(None, 6, least=2), ChainDraft(ladder.draft, 3)
+    bigrams = "the bigram table, if any, that fills up the chain"
+    first = "copies are tried first, and the model guesses where there are none"
+    for draft, lost in (
+        (FirstDraft((copies, chain)), (bigrams,)),
+        (
+            FirstDraft((copies, chain), least=4),
+            ("that copies of fewer than 4 tokens are passed over", bigrams),
+        ),
+        (FirstDraft((chain, copies)), (f"the order of the drafts: {first}", bigrams)),
+        (MergedDraft((chain, copies)), (f"guesses of both in one pass: {first}", bigrams)),
+        (
+            MergedDraft((copies, chain, ChainDraft(ladder.middle, 2))),
+            ("the draft middle", f"guesses of both in one pass: {first}", bigrams),
+        ),
+    ):
+        *others, llama = flags(Setting("several", draft))
+        assert (llama.line, llama.lost) == (BOTH, lost)
+        (other,) = {one.lost for one in others}
+        assert other == ("taking turns with the other drafts",) or type(draft) is MergedDraft
+        assert "copies" not in others[0].line and "--speculative-num-steps 3" in others[2].line
+    alone = flags(Setting("a model alone", MergedDraft((chain, ChainDraft(ladder.middle, 2)))))
+    assert all(one.lost == ("the other drafts' guesses in the same pass",) for one in alone)
+    assert "draft-simple" in alone[-1].line and "ngram" not in alone[-1].line
+
+
+def test_every_line_names_the_version_it_is_for(ladder):
+    """That of transformers is the installed one, whose names the test below executes."""
+    found = {one.engine: one.version for one in flags(Setting("chain", NoDraft()))}
+    assert found.keys() == {"transformers", "vLLM", "SGLang", "llama.cpp"} and all(found.values())
+    assert version("transformers").startswith(f"{found['transformers']}.")
+
+
+GONE = "--draft-max --draft-min --draft-p-min --spec-ngram-size-n --spec-ngram-size-m".split()
+
+
+def test_no_flag_that_llama_cpp_has_removed_is_printed(ladder):
+    for name, draft in drafts(ladder).items():
+        line = shlex.split(flags(Setting(name, draft))[-1].line)
+        assert not {*line} & {*GONE}
+        assert not line or line[0] == "--spec-type"  # or a draft model alone is loaded, and idle
 
 
 LOST = {  # by draft
@@ -139,7 +206,7 @@ LOST = {  # by draft
     "cascade": ("lenience 3.0", "the horizontal cascade of lengths [2, 1, 10]"),
     "n-gram": ("n-gram table",),
     "Max-Gram": ("bigram table",),
-    "first": ("taking turns", "shape of the tree"),
+    "first": ("shape of the tree",),
     "widths": ("siblings distinct", "shared noise"),
 }
 
@@ -191,7 +258,8 @@ def test_the_command_prints_flags_and_losses_without_loading_a_model(ladder, tmp
     main([str(path)])
     out = capsys.readouterr().out
     for one in flags(setting):
-        assert all(line in out for line in (*one.line.splitlines(), *one.lost, one.limits))
+        said = (*one.line.splitlines(), *one.lost, one.limits, f"{one.engine} {one.version}\n")
+        assert all(line in out for line in said)
     relay = {"type": "Relay", "parts": [{"type": "NoDraft"}], "lengths": [0]}
     data = json.loads(export_setting(Setting("chain", ChainDraft(ladder.draft, 3), WARM)))
     for wrong, said in (

@@ -49,6 +49,19 @@ class Round:
         """The number of accepted guesses, up to and including a stop token."""
         return len(self.path)
 
+    def first(self, count: int) -> "Round":
+        """This round if the text ends after the first `count` of its tokens: guesses beyond are
+        neither accepted nor tried.
+        """
+        tried = self.tried if count > self.accepted else count
+        return replace(
+            self,
+            path=self.path[:count],
+            emitted=self.emitted[:count],
+            sources=self.sources[:count],
+            tried=tried,
+        )
+
     @property
     def overhead_seconds(self) -> float:
         """Seconds that no model counts: Python, copying, masks, n-gram tables outside a `grow`."""
@@ -211,18 +224,17 @@ class _Run:
         last = verdict.path[-1] if verdict.path else ROOT
         emitted = (*tree.path_tokens(last), verdict.bonus)[:room]
         sources = (*(tree.sources[node] for node in verdict.path), BONUS)
-        stops = (end for end, token in enumerate(emitted, 1) if token in self.stops)
-        end = next(stops, len(emitted))
-        failed = end > len(verdict.path) and bool(tree.children(last))
-        return Round(
+        whole = Round(
             tree=replace(tree, rows=(None,) * len(tree)) if tree.has_rows else tree,
-            path=verdict.path[:end],
-            emitted=emitted[:end],
-            sources=sources[:end],
-            tried=len(verdict.path[:end]) + failed,
+            path=verdict.path,
+            emitted=emitted,
+            sources=sources,
+            tried=len(verdict.path) + bool(tree.children(last)),
             seconds=time.perf_counter() - started,
             usage=_usage(self.models, before),
         )
+        stops = (end for end, token in enumerate(emitted, 1) if token in self.stops)
+        return whole.first(next(stops, len(emitted)))
 
 
 def _run(

@@ -1,5 +1,6 @@
 """`specdec hf`: the closest flags of other engines for a setting, and what is lost. A stage or a
-cascade becomes the nearest draft without: one guesser and a shape; engines.toml has the engines.
+cascade becomes the nearest draft without: one guesser and a shape, or a model beside copies for an
+engine that takes both; engines.toml has the engines.
 """
 
 import json
@@ -33,34 +34,62 @@ LOST = {  # by draft, whose fields stand in braces
     " {lenience}, {width} children per position)",
     "Relay": "the horizontal cascade of lengths {lengths}: left is the first that is not 0",
     "Planned": "the choice of a draft by the situation",
+}
+ALONE = {  # where an engine has one guesser
     "FirstDraft": "taking turns with the other drafts",
     "MergedDraft": "the other drafts' guesses in the same pass",
 }
+TRIED_FIRST = "copies are tried first, and the model guesses where there are none"
 
 
 @dataclass(frozen=True)
 class Flags:
-    """How one engine comes closest."""
+    """The closest flags of one engine.
+
+    engine     its name
+    line       the flags, or lines of Python, to paste; "" for plain decoding
+    lost       what the setting does and these flags do not
+    limits     what this engine does not do, or does otherwise, in any setting
+    version    of the engine, with which the names of the flags were checked
+    """
 
     engine: str
-    line: str  # to paste
-    lost: tuple[str, ...]  # what the setting does and no engine does
-    limits: str  # what this engine does not do or does otherwise, in any setting
+    line: str
+    lost: tuple[str, ...]
+    limits: str
+    version: str
 
 
 @dataclass(frozen=True)
 class Nearest:
-    """A draft without stages and cascades."""
+    """A draft without stages and cascades.
 
-    model: str | None = None  # its name; None if guesses are copied from the text
-    length: int = 0  # of the chain, or of a tree's first-ranked path; 0 without speculation
-    guesses: int = 0  # of the tree, whose broadest node has `width` children
+    model      its name; None if guesses are copied from the text
+    length     guesses of the chain, or of a tree's first-ranked path; 0 without speculation
+    guesses    of the whole tree
+    width      children of the tree's broadest node
+    window     the longest ending that is looked for in the text, tokens
+    least      the shortest one
+    drawn      whether siblings are drawn by chance
+    floor      the least score of a guess
+    lost       what this draft does not do, and the exported one does
+    copies     the copying draft that guesses beside the model; None if there is none
+    alone      what is lost besides where an engine has one guesser, and so no `copies`
+    beside     what is lost besides where an engine tries copies first, then the model
+    """
+
+    model: str | None = None
+    length: int = 0
+    guesses: int = 0
     width: int = 1
-    window: int = WINDOW  # longest ending that is looked for; `least` the shortest
+    window: int = WINDOW
     least: int = 1
     drawn: bool = False
     floor: float = 0.0
-    lost: tuple[str, ...] = ()  # what this draft does not do
+    lost: tuple[str, ...] = ()
+    copies: "Nearest | None" = None
+    alone: tuple[str, ...] = ()
+    beside: tuple[str, ...] = ()
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -74,9 +103,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except (OSError, ValueError, TypeError, LookupError, StopIteration) as error:
         raise ValueError(f"{given.file}: {error}") from error
     print(f"sampling of each request: {_sampling(data.sampler)}")
-    print("\n".join(f"lost: {what}" for what in found[0].lost) or "lost: nothing")
+    everywhere = [what for what in found[0].lost if all(what in one.lost for one in found)]
+    for what in everywhere or ["nothing"]:
+        print(f"lost: {what}")
     for one in found:
-        print("\n  ".join((one.engine, *(one.line or "(no speculation)").splitlines())))
+        line = one.line or "(no speculation)"
+        print("\n  ".join([f"{one.engine} {one.version}", *line.splitlines()]))
+        for what in one.lost:
+            if what not in everywhere:
+                print(f"  lost: {what}")
         print(f"  not here: {one.limits}")
 
 
@@ -87,43 +122,66 @@ def flags(setting: Setting) -> tuple[Flags, ...]:
 
 
 def _flags(data: ExportedSetting) -> tuple[Flags, ...]:
-    plain = nearest(data.draft)
-    if plain.model not in (None, *data.models):
-        raise ValueError(f"models has no {plain.model!r}")
+    draft = nearest(data.draft)
+    if draft.model not in (None, *data.models):
+        raise ValueError(f"models has no {draft.model!r}")
     Sampler(**{name: one for name, one in data.sampler.items() if name != "type"})  # checks them
-    if not 0 <= plain.length <= plain.guesses:
-        raise ValueError(f"a draft has 0 guesses or more, got {plain.length} of {plain.guesses}")
-    entry, sampled = data.models.get(plain.model), plain.length and data.sampler["temperature"]
-    path = (entry and entry.source) or f"PATH_OF_{plain.model}"
-    loader = "Seq2SeqLM" if entry and entry.kind == "Seq2SeqModel" else "CausalLM"
-    values = vars(plain) | {
+    for one in (draft, draft.copies or draft):
+        if not 0 <= one.length <= one.guesses:
+            raise ValueError(f"a draft has 0 guesses or more, got {one.length} of {one.guesses}")
+    sampled = draft.length > 0 and data.sampler["temperature"] > 0
+    values = _values(draft, data, sampled)
+    engines = tomllib.loads(ENGINES.read_text(encoding="utf-8"))
+    return tuple(
+        _engine_flags(name, engine, draft, values, sampled) for name, engine in engines.items()
+    )
+
+
+def _values(draft: Nearest, data: ExportedSetting, sampled: bool) -> dict[str, object]:
+    """What stands in braces in engines.toml."""
+    entry = data.models.get(draft.model)
+    path = f"PATH_OF_{draft.model}" if entry is None or not entry.source else entry.source
+    encodes = entry is not None and entry.kind == "Seq2SeqModel"
+    values = {
         "path": path,
         "quoted": shlex.quote(path),
         "escaped": json.dumps(path).replace("'", r"'\''"),
-        "loader": f"AutoModelFor{loader}",
-        "rows": plain.guesses + 1,
-        "drawing": "probabilistic" if plain.drawn and sampled else "greedy",
+        "loader": "AutoModelForSeq2SeqLM" if encodes else "AutoModelForCausalLM",
+        "rows": draft.guesses + 1,
+        "reach": draft.window + draft.length,
+        "drawing": "probabilistic" if draft.drawn and sampled else "greedy",
         "sampling": _sampling(data.sampler),
     }
-    lost = (*plain.lost, RANKED) if sampled else plain.lost
-    which = "copies" if plain.model is None else "model"
-    found = []
-    for name, engine in tomllib.loads(ENGINES.read_text(encoding="utf-8")).items():
-        line = engine[which].format(**values) if plain.length else ""
-        found.append(Flags(name, line, lost, engine["limits"].format(**values)))
-    return tuple(found)
+    copied = {f"copied_{name}": one for name, one in vars(draft.copies or draft).items()}
+    return vars(draft) | copied | values
+
+
+def _engine_flags(
+    name: str, engine: Mapping[str, str], draft: Nearest, values: Mapping, sampled: bool
+) -> Flags:
+    """The flags of one engine: of model and copies if it takes both, else of the model alone."""
+    which = "copies" if draft.model is None else "model"
+    more = draft.alone
+    if draft.copies is not None and "both" in engine:
+        which = "both"
+        more = draft.beside
+    line = engine[which].format(**values) if draft.length else ""
+    lost = (*more, *draft.lost, RANKED) if sampled else (*more, *draft.lost)
+    return Flags(name, line, lost, engine["limits"].format(**values), engine["version"])
 
 
 def _sampling(sampler: Mapping[str, object]) -> str:
-    temperature, top_k, top_p = (sampler[name] for name in ("temperature", "top_k", "top_p"))
-    if not temperature:
+    if not sampler["temperature"]:
         return "do_sample=False"
-    return f"temperature={temperature!r}, top_k={top_k or 0}, do_sample=True, top_p={top_p!r}"
+    top_k = sampler["top_k"] or 0
+    top_p = sampler["top_p"]
+    return f"temperature={sampler['temperature']!r}, top_k={top_k}, do_sample=True, top_p={top_p!r}"
 
 
 def nearest(draft: Mapping) -> Nearest:
-    """The nearest plain draft to an exported one: of several drafts the first with a model, of a
-    planned one the usual part; a reviewer guesses itself.  Raises ValueError for any other mapping.
+    """The nearest plain draft to an exported one: of several drafts the first with a model, beside
+    the first that copies; of a planned one the usual part; a reviewer guesses itself.  Raises
+    ValueError for any other mapping.
     """
     match draft:
         case {"type": "NoDraft"}:
@@ -152,11 +210,35 @@ def nearest(draft: Mapping) -> Nearest:
             worth = [given[0] - draft["price"] * took[0] for given, took in pairs]
             found = nearest(parts[worth.index(max(worth))])
         case {"type": "FirstDraft" | "MergedDraft", "parts": list(parts)}:
-            drafts = [nearest(part) for part in parts]
-            found = next((one for one in drafts if one.model is not None), drafts[0])
+            return _of_several(draft, [nearest(part) for part in parts])
         case _:
             raise ValueError(f"no draft of the library's with all its fields: {draft}")
     return replace(found, lost=(LOST[draft["type"]].format(**draft), *found.lost))
+
+
+def _of_several(draft: Mapping, parts: Sequence[Nearest]) -> Nearest:
+    """The first part with a model, beside the first that copies; else the first part."""
+    modelled = [part for part in parts if part.model is not None]
+    copying = [part for part in parts if part.model is None and part.length > 0]
+    alone = ALONE[draft["type"]]
+    if not modelled or not (copying or modelled[0].copies):
+        found = modelled[0] if modelled else parts[0]
+        return replace(found, lost=(alone, *found.lost), alone=(), beside=(), copies=None)
+    found = modelled[0]
+    copies = copying[0] if copying else found.copies
+    beside = [f"the draft {part.model}" for part in modelled[1:]]
+    if draft["type"] == "MergedDraft":
+        beside.append(f"guesses of both in one pass: {TRIED_FIRST}")
+    elif copying and parts.index(found) < parts.index(copies):
+        beside.append(f"the order of the drafts: {TRIED_FIRST}")
+    elif draft.get("least", 1) > 1:
+        beside.append(f"that copies of fewer than {draft['least']} tokens are passed over")
+    return replace(
+        found,
+        copies=copies,
+        alone=(alone, *found.alone),
+        beside=(*beside, *copies.lost, *found.beside),
+    )
 
 
 def _chain(name: str, length: int, draft: Mapping) -> Nearest:

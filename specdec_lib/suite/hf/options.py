@@ -1,12 +1,16 @@
-"""What `generate` was asked for: honoured, or refused by name with what is allowed."""
+"""The arguments of `generate`: honoured, or refused by name with what is allowed."""
 
-import sys
 from collections.abc import Mapping
-from importlib.metadata import version
 
-from jaxtyping import Int
+import torch
+from jaxtyping import Float, Int
 from torch import Tensor
-from transformers import GenerationConfig, PreTrainedModel
+from transformers import (
+    GenerationConfig,
+    PreTrainedModel,
+    StoppingCriteriaList,
+    StopStringCriteria,
+)
 from transformers.generation.configuration_utils import GenerationMode
 
 from specdec_lib.core.chance import Sampler
@@ -14,66 +18,100 @@ from specdec_lib.core.context import Context
 
 PLAIN = (GenerationMode.GREEDY_SEARCH, GenerationMode.SAMPLE)
 ALLOWED = {  # values of the generation config, the first of them the way to say so
-    **dict.fromkeys(("num_beams", "num_return_sequences"), (1, None)),
+    "num_beams": (1, None),
+    "num_return_sequences": (1, None),
     "guidance_scale": (None, 1, 1.0),
     "use_cache": (True, None),
     "cache_implementation": (None, "dynamic"),
-    **dict.fromkeys(("output_attentions", "output_hidden_states"), (False, None)),
-    **dict.fromkeys(("output_scores", "output_logits", "return_dict_in_generate"), (False, None)),
-    **dict.fromkeys(("prompt_lookup_num_tokens", "assistant_early_exit"), (None,)),
-    **dict.fromkeys(("penalty_alpha", "dola_layers", "prefill_chunk_size"), (None,)),
-    **dict.fromkeys(("constraints", "force_words_ids"), (None,)),
-    **dict.fromkeys(("use_mtp", "low_memory", "token_healing"), (None, False)),
+    "output_attentions": (False, None),
+    "output_hidden_states": (False, None),
+    "output_scores": (False, None),
+    "output_logits": (False, None),
+    "return_dict_in_generate": (False, None),
+    "prompt_lookup_num_tokens": (None,),
+    "assistant_early_exit": (None,),
+    "penalty_alpha": (None,),
+    "dola_layers": (None,),
+    "prefill_chunk_size": (None,),
+    "constraints": (None,),
+    "force_words_ids": (None,),
+    "use_mtp": (None, False),
+    "low_memory": (None, False),
+    "token_healing": (None, False),
 }
-PREPARED = (  # what `generate` itself hands over, and what is honoured
-    *("attention_mask", "position_ids", "past_key_values", "use_cache", "logits_to_keep"),
-    *("encoder_outputs", "tokenizer", "streamer"),
+PREPARED = (  # what `generate` itself hands over
+    "attention_mask",
+    "position_ids",
+    "past_key_values",
+    "use_cache",
+    "logits_to_keep",
+    "encoder_outputs",
 )
+REFUSED = {  # arguments of `generate` that cannot be honoured, and why
+    "custom_generate": "None: it is the door itself",
+    "assistant_model": "None: the guesses come from the draft",
+    "assistant_tokenizer": "None: the guesses come from the draft",
+    "synced_gpus": "None: a text is decoded on one device",
+    "streamer": "None: Speculative(draft, streamer=…) takes it",
+}
+ONLY = "only token ids and their mask are read, and the guesses come from the draft"
 
 
-def restore_dropped() -> None:
-    """Give back to `generate` what transformers (5.17 to 5.23) drops when it is given a callable:
-    streamer, tokenizer, assistant, synced_gpus.
-
-    It collects them, and then keeps only arguments that `_sample` does not have. While it reads the
-    callable's signature, both collections are its local variables: one is put into the other. No
-    argument has the streamer, and to ignore it in silence would be worse than to read a frame.
+def check_arguments(options: Mapping[str, object]) -> None:
+    """Raises ValueError naming an argument of `generate` that cannot be honoured, and of which it
+    would not tell.
     """
-    frame = sys._getframe(1)
-    while frame is not None and frame.f_code.co_name != "_extract_generation_mode_kwargs":
-        frame = frame.f_back
-    if frame is not None and {"kwargs", "generation_mode_kwargs"} <= frame.f_locals.keys():
-        collected, kept = frame.f_locals["generation_mode_kwargs"], frame.f_locals["kwargs"]
-        if kept.get("encoder_outputs") is not None:
-            raise refusal("encoder_outputs", "of your own", "None: the encoder is run here")
-        kept.update(restored=collected, tokenizer=collected.get("tokenizer"))
+    for name, allowed in REFUSED.items():
+        value = options.get(name)
+        if value is not None and value is not False:
+            raise refusal(name, value, allowed)
+
+
+def with_stop_strings(
+    model: PreTrainedModel,
+    tokenizer: object,
+    stop_strings: str | list[str] | None,
+    options: Mapping[str, object],
+) -> dict[str, object]:
+    """The options of `generate` with stop strings, its own or a config's, as a criterion: it finds
+    no tokenizer for them itself.  Raises ValueError if there is none.
+    """
+    config = options.get("generation_config")
+    configured = model.generation_config.stop_strings
+    if config is not None and config.stop_strings is not None:
+        configured = config.stop_strings
+    wanted = configured if stop_strings is None else stop_strings
+    if wanted is None:
+        return dict(options)
+    if tokenizer is None:
+        raise ValueError(f"stop_strings={wanted!r} need the model's tokenizer, got tokenizer=None")
+    criteria = options.get("stopping_criteria") or ()
+    stop = StopStringCriteria(tokenizer, wanted)
+    more: dict[str, object] = {"stopping_criteria": StoppingCriteriaList([*criteria, stop])}
+    if configured is not None:
+        more["stop_strings"] = None
+    return {**options, **more}
 
 
 def check_options(
-    model: PreTrainedModel,
-    config: GenerationConfig,
-    given: Mapping[str, object],
-    restored: Mapping[str, object] | None,
+    model: PreTrainedModel, config: GenerationConfig, given: Mapping[str, object]
 ) -> None:
-    """Raises ValueError naming the first option that speculation cannot honour: of the config, of
-    what else is `given` to the model, and of what was `restored` (None if that failed).
+    """Raises ValueError naming the first option that speculation cannot honour: of the config, or
+    of what else is `given` to the model.
     """
-    if restored is None:
-        other = f"transformers {version('transformers')} is unlike the known 5.17 to 5.23"
-        lost = "streamer, synced_gpus and assistant_model would be lost"
-        raise ValueError(f"{other}: {lost}; allowed is to be called by `generate` of those")
     for name, allowed in ALLOWED.items():
-        if (value := vars(config).get(name)) not in allowed:
+        value = vars(config).get(name)
+        if value not in allowed:
             raise refusal(name, value, " or ".join(map(repr, allowed)))
-    if (mode := config.get_generation_mode()) not in PLAIN:
+    mode = config.get_generation_mode()
+    if mode not in PLAIN:
         raise refusal("generation mode", mode.value, " or ".join(one.value for one in PLAIN))
     cache = given.get("past_key_values")
     if cache is not None and ("_is_user_defined" in vars(cache) or cache.get_seq_length() > 0):
         raise refusal("past_key_values", cache, "None: speculation has its own cache")
-    for name, value in {**restored, **given}.items():
+    for name, value in given.items():
         if name not in PREPARED and value is not None and value is not False:
-            only = "only token ids and their mask are read, and the guesses come from the draft"
-            raise refusal(name, value, f"None: {only}")
+            raise refusal(name, value, REFUSED.get(name, f"None: {ONLY}"))
     if model.training:
         remedy = "False: call model.eval(), or dropout makes every pass another"
         raise refusal("model.training", True, remedy)
@@ -93,21 +131,38 @@ def prompt_of(
         raise refusal("inputs", inputs, allowed)
     if len(tokens) != 1 or len(inputs) != 1:
         raise refusal("the batch", f"{len(inputs)} prompts", "1 prompt per call")
-    mask, positions = given.get("attention_mask"), given.get("position_ids")
+    mask = given.get("attention_mask")
     if mask is not None and not bool((mask == 1).all()):
         raise refusal("attention_mask", mask.tolist(), "1 for every token: no padding")
     if model.config.is_encoder_decoder:
+        if int(inputs.min()) < 0:  # as `generate` makes up for encoder outputs without tokens
+            raise refusal("encoder_outputs", "without inputs", f"those of the inputs: {ONLY}")
         return Context.of(tokens[0].tolist(), tuple(inputs[0].tolist()))
+    positions = given.get("position_ids")
     if positions is not None and positions[0].tolist() != list(range(tokens.shape[1])):
         raise refusal("position_ids", positions, "None: 0, 1, … along the prompt")
     return Context.of(tokens[0].tolist())
+
+
+def check_encoded(encoded: Float[Tensor, "1 length width"], given: Mapping[str, object]) -> None:
+    """Raises ValueError unless the encoder outputs that `generate` hands over are those of the
+    inputs, as far as rounding goes.
+    """
+    outputs = given.get("encoder_outputs")
+    if outputs is None:
+        return
+    other = outputs[0]
+    near = 0.01 * float(encoded.abs().max())
+    if other.shape != encoded.shape or not torch.allclose(other, encoded, rtol=0.0, atol=near):
+        raise refusal("encoder_outputs", "of other tokens", "None: the encoder reads the inputs")
 
 
 def check_length(longest: int | None, prompt: int, positions: int) -> None:
     """Raises ValueError unless the longest text, of which `prompt` tokens are there, fits."""
     if longest is None:
         raise refusal("max_length", None, "a number: give max_new_tokens or max_length")
-    new, most = longest - prompt, positions + 1 - prompt
+    new = longest - prompt
+    most = positions + 1 - prompt
     if new > most:
         room = f"at most {most} new tokens after a prompt of {prompt}: {positions} positions"
         raise refusal("max_length", f"{longest} ({new} new tokens)", room)
@@ -117,8 +172,7 @@ def sampler_of(config: GenerationConfig) -> Sampler:
     """The sampler by which drafts rank their guesses; the target samples from processed logits."""
     if not config.do_sample:
         return Sampler(0)
-    top_k, top_p = config.top_k or None, config.top_p or 1.0
-    return Sampler(config.temperature or 1.0, top_k=top_k, top_p=top_p)
+    return Sampler(config.temperature or 1.0, top_k=config.top_k or None, top_p=config.top_p or 1.0)
 
 
 def refusal(name: str, value: object, allowed: str) -> ValueError:

@@ -115,27 +115,36 @@ def import_setting(text: str, models: Ladder | Pair) -> Setting:
 
     def build(value: dict[str, object]) -> object:
         if value.keys() == {"model"}:
-            name, entry = value["model"], data.models.get(value["model"])
-            if name in known and entry and known[name].vocabulary == entry.vocabulary:
-                return known[name]
-            there = ", ".join(f"{name!r} with {one.vocabulary}" for name, one in known.items())
-            needed = f"a model {name!r} with {entry and entry.vocabulary} tokens"
-            raise ValueError(f"the setting needs {needed}, there are {there}")
+            return _model(value["model"], data.models, known)
         if value.keys() == {"bigrams", "sha256"}:
             table = models.max_gram.bigrams
             if table is None or _digest(table) != value["sha256"]:
                 raise ValueError("bigrams: these models have another table of bigrams, or none")
             return table
-        name, given = value.pop("type", None), {key: _tuples(one) for key, one in value.items()}
+        name = value.pop("type", None)
         if str(name) not in KINDS:
             raise ValueError(f"type: one of {', '.join(KINDS)}, got {name!r}")
-        return KINDS[name](**given)
+        return KINDS[name](**{key: _tuples(one) for key, one in value.items()})
 
     try:
         sampler, draft = json.loads(json.dumps([data.sampler, data.draft]), object_hook=build)
     except TypeError as error:  # a field that is unknown, missing or no value at all
         raise ValueError(f"the setting cannot be read: {error}") from error
     return Setting(data.name, draft, sampler, RULES[data.rule])
+
+
+def _model(
+    name: str, entries: dict[str, ModelEntry], known: dict[str, LanguageModel]
+) -> LanguageModel:
+    """The known model of this name; raises ValueError if its vocabulary is not the entry's."""
+    entry = entries.get(name)
+    if name in known and entry and known[name].vocabulary == entry.vocabulary:
+        return known[name]
+    there = [f"{other!r} with {one.vocabulary}" for other, one in known.items()]
+    raise ValueError(
+        f"the setting needs a model {name!r} with {entry and entry.vocabulary} tokens,"
+        f" there are {', '.join(there)}"
+    )
 
 
 def parse_setting(text: str) -> ExportedSetting:
