@@ -21,12 +21,15 @@ from numba import config, njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from specdec_lib.models.fast.code_cache import CheckedCache
+
 COLUMNS = 16  # of a panel
 BLOCK = 32  # weights of a column with one step
 RECORD = BLOCK * COLUMNS + 4 * COLUMNS  # bytes of a block of sixteen columns
 ROW_RECORD = BLOCK // 4 + 2  # 32-bit words of a row's block: its numbers, scale and scaled sum
 FEATURES = {} if config.CPU_NAME else binding.get_host_cpu_features()
-DOT_PRODUCTS, AVX2 = FEATURES.get("avx512vnni", False), FEATURES.get("avx2", False)
+DOT_PRODUCTS = FEATURES.get("avx512vnni", False)
+AVX2 = FEATURES.get("avx2", False)
 # of a tile: weights come once for all its rows; of two float32 panels at a time for few rows
 ROWS, TOGETHER, FEW_ROWS = (16, 2, 2) if DOT_PRODUCTS else (4, 1, 0)
 
@@ -40,16 +43,29 @@ if not config.CACHE_DIR and os.access(HERE, os.W_OK):
 
 def compiled(fastmath: set[str] | bool = False, parallel: dict | bool = False) -> Callable:
     """A decorator that compiles a function with Numba, and stores the result."""
-    options = {"cache": True, "error_model": "numpy", "fastmath": fastmath, "parallel": parallel}
-    # without the checks that tests wrap every function in
-    return lambda function: njit(**options)(inspect.unwrap(function))
+    compile_it = njit(error_model="numpy", fastmath=fastmath, parallel=parallel)
+
+    def compile_and_store(function: Callable) -> Callable:
+        # without the checks that tests wrap every function in
+        dispatcher = compile_it(inspect.unwrap(function))
+        dispatcher._cache = CheckedCache(dispatcher.py_func)  # what `cache=True` sets, but checked
+        return dispatcher
+
+    return compile_and_store
 
 
-FLOAT, HALF, INT, BYTE = ir.FloatType(), ir.HalfType(), ir.IntType(32), ir.IntType(8)
-FLOATS, INTS = ir.VectorType(FLOAT, COLUMNS), ir.VectorType(INT, COLUMNS)
-HALVES, BYTES = ir.VectorType(HALF, COLUMNS), ir.VectorType(BYTE, 4 * COLUMNS)
-SHORTS, FEW = ir.VectorType(ir.IntType(16), 16), ir.VectorType(BYTE, 16)
-PAIRS, QUARTER = ir.VectorType(INT, 8), ir.VectorType(INT, 4)
+FLOAT = ir.FloatType()
+HALF = ir.HalfType()
+INT = ir.IntType(32)
+BYTE = ir.IntType(8)
+FLOATS = ir.VectorType(FLOAT, COLUMNS)
+INTS = ir.VectorType(INT, COLUMNS)
+HALVES = ir.VectorType(HALF, COLUMNS)
+BYTES = ir.VectorType(BYTE, 4 * COLUMNS)
+SHORTS = ir.VectorType(ir.IntType(16), 16)
+FEW = ir.VectorType(BYTE, 16)
+PAIRS = ir.VectorType(INT, 8)
+QUARTER = ir.VectorType(INT, 4)
 FETCH = [ir.Constant(INT, one) for one in (0, 0, 1)]  # to read, and to leave the caches to others
 
 
@@ -216,7 +232,8 @@ def add_products(typing, panels, panel, together, depth, x, row, rows, sums, col
 
 def _tile(builder, add, sizes, counts, given, steps, depth):
     """Emit the loop over the depth; the places of the sums, by row and panel."""
-    zeros, whole = ir.Constant(FLOATS, [0.0] * COLUMNS), depth.type
+    zeros = ir.Constant(FLOATS, [0.0] * COLUMNS)
+    whole = depth.type
 
     def places(base, step, count):
         return [
