@@ -114,6 +114,22 @@ def test_the_command_compares_two_folders_on_a_file_of_prompts(own, tmp_path, ca
     assert re.search("Speculate|not speculate|No clear gain", said.strip().splitlines()[-1])
 
 
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float64"])
+def test_auto_takes_the_fast_runtime_or_says_why_not(own, dtype):
+    sources = [own.card["models"][name]["source"] for name in ("target", "draft")]
+    pair = load_ladder(*sources, device="cpu", dtype=dtype, runtime="auto")
+    fast = dtype != "float64"
+    assert all(one.runtime.startswith("fast: ") == fast for one in (pair.target, pair.draft))
+    notes = command.runtime_notes(pair, "auto")
+    assert [note.partition(" is not on the fast runtime: ")[0] for note in notes] == (
+        [] if fast else ["the target", "the draft"]
+    )
+    assert all("got a model in torch.float64 on cpu" in note for note in notes)
+    assert command.runtime_notes(pair, "reference") == []
+    hugging = {one.exact for one in compared_contenders(pair, Sampler(0), {}) if one.draft is None}
+    assert hugging == {dtype != "bfloat16"}  # there it computes in bfloat16, and we in float32
+
+
 def table(*seconds, names=(PLAIN, HUGGING_PLAIN, "chain of 2"), **more):
     """Rows of methods with one number of seconds each, or one per prompt."""
     row = {"tokens": 10, "timed_tokens": 10, "rounds": 5, "accepted": 3, "tried": 4}

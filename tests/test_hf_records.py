@@ -13,7 +13,8 @@ from specdec_lib.core.decode import Round, decode
 from specdec_lib.core.protocols import Draft
 from specdec_lib.core.tree import TokenTree
 from specdec_lib.drafts.trees.growing import TreeDraft
-from specdec_lib.models.cached.model import CachedModel, Seq2SeqModel
+from specdec_lib.models.cached.model import CachedModel
+from specdec_lib.models.seq2seq import Seq2SeqModel
 from specdec_lib.suite.hf import Speculative
 from specdec_lib.suite.hf.generating import GenerationState
 

@@ -1,5 +1,6 @@
 """The fast CPU runtime: the reference's numbers, and a row's very bits whatever is beside it."""
 
+import copy
 import os
 import random
 import subprocess
@@ -24,6 +25,7 @@ from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.max_gram import MaxGram
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
 from specdec_lib.models.cached.model import CachedModel
+from specdec_lib.models.cut_head import cut_head
 from specdec_lib.models.fast import model as fast_module
 from specdec_lib.models.fast.model import FastModel
 from specdec_lib.models.fast.tiles import DOT_PRODUCTS
@@ -91,6 +93,41 @@ def test_logits_are_the_references_and_those_of_the_eight_bit_edition_near(kind:
     kept = [weakref.ref(one) for one in (fast, reference, rounded)]
     del fast, reference, rounded
     assert [one() for one in kept] == [None] * 3, "a model that was dropped was not freed"
+
+
+def with_cut_head(model: hub.PreTrainedModel, dtype: torch.dtype) -> hub.PreTrainedModel:
+    """A copy of the model whose head scores every third token, with its numbers in a precision."""
+    copied = copy.deepcopy(model)
+    cut_head(copied, range(1, 61, 3))
+    return copied.to(dtype)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
+@pytest.mark.parametrize("edition", ["exact", "int8"])
+@pytest.mark.parametrize("kind", MODELS)
+def test_coarser_weights_give_the_tokens_of_the_float32_model_of_those(kind, edition, dtype):
+    whole = MODELS[kind]()
+    for make in (lambda to: copy.deepcopy(whole).to(to), lambda to: with_cut_head(whole, to)):
+        coarse = FastModel(make(dtype), "fast", edition=edition)
+        same = FastModel(make(dtype).float(), "fast", edition=edition)
+        other = FastModel(make(torch.float32), "fast", edition=edition)
+        differ = 0.0
+        for context, tree in walk(6, seed=9):
+            found = coarse.score(context, tree)
+            assert torch.equal(found, same.score(context, tree))
+            differ = max(
+                differ, float((found - other.score(context, tree)).nan_to_num().abs().max())
+            )
+        assert differ > 1e-4  # the control: rounding the weights shows
+        for sampler in SAMPLERS[:2]:
+            drafts = (TreeDraft(one, budget=9, depth=4) for one in (coarse, same))
+            runs = [
+                decode(one, draft, (3, 5, 7), Chance(1, sampler), max_new_tokens=20)
+                for one, draft in zip((coarse, same), drafts, strict=True)
+            ]
+            assert runs[0].tokens == runs[1].tokens
+    name = str(dtype).removeprefix("torch.")
+    assert edition == "int8" or coarse.runtime.startswith(f"fast: float32 sums over {name} weights")
 
 
 @pytest.mark.parametrize("edition", ["exact", "int8"])

@@ -17,8 +17,13 @@ from specdec_lib.drafts.max_gram import MaxGram
 from specdec_lib.drafts.staged import StagedChain, StagedTree
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
 from specdec_lib.measure.race import families
+<<<<<<< HEAD
 from specdec_lib.models.loading import load_model, load_seq2seq
 from specdec_lib.workload import Prompt, load_ladder, load_pair
+=======
+from specdec_lib.models.loading import load_model, load_seq2seq, why_not_fast
+from specdec_lib.workload import Prompt, load_ladder
+>>>>>>> 10d3c91 (The fast runtime reads bfloat16 and float16 weights, and compare and plan say why auto does not take it; settings of a compiled tree by name; one statement a line)
 
 TEXT = "def f(x):\n    return"
 
@@ -169,9 +174,15 @@ def test_code_that_comes_with_a_model_is_not_run(folders, tmp_path, monkeypatch)
 
 
 def test_auto_is_the_fast_runtime_where_that_knows_the_model(folders):
-    for options, wanted in (({}, "fast: "), ({"dtype": "float64"}, "reference: ")):
-        model = load_model(folders["draft"], "draft", device="cpu", runtime="auto", **options)
+    for dtype, wanted, reason in (
+        ("float32", "fast: float32 sums over float32 weights, ", None),
+        ("bfloat16", "fast: float32 sums over bfloat16 weights, ", None),
+        ("float64", "reference: ", "got a model in torch.float64 on cpu"),
+    ):
+        model = load_model(folders["draft"], "draft", device="cpu", runtime="auto", dtype=dtype)
         assert model.runtime.startswith(wanted)
+        why = why_not_fast(model)
+        assert why is None if reason is None else why.endswith(reason)
 
 
 @pytest.mark.usefixtures("unchecked")

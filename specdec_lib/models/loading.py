@@ -60,8 +60,9 @@ def load_model(
     tokens        of its tokenizer, which it must embed
     vocabulary    that of a target for which the model drafts, see `resize_vocabulary`
     runtime       "reference" runs any decoder as Hugging Face wrote it; "fast" GPT-2 and Llama
-                  models in float32 on the CPU, "int8" with rows and weights of eight bits, which is
-                  another model; "auto" is "fast" where that knows the model, else the reference
+                  models in float32 on the CPU (weights of bfloat16 are converted), "int8" with rows
+                  and weights of eight bits, which is another model; "auto" is "fast" where that
+                  knows the model, else the reference, see `why_not_fast`
 
     Raises ValueError if it cannot be read, or device, dtype and runtime do not go together.
     """
@@ -87,6 +88,17 @@ def on_runtime(model: CachedModel, runtime: str) -> CachedModel | FastModel:
         if runtime != "auto":
             raise
         return model
+
+
+def why_not_fast(model: LanguageModel) -> str | None:
+    """Why `auto` runs a model on the reference runtime; None if it does not."""
+    if not isinstance(model, CachedModel):
+        return None
+    try:
+        FastModel(model.model, model.name)
+    except ValueError as refusal:
+        return str(refusal)
+    return None
 
 
 @checked

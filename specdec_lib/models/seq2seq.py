@@ -68,6 +68,11 @@ class Seq2SeqModel:
         """The logits of whole texts, each after its first token as the source, without a cache."""
         return self.model(input_ids=texts[:, :1], decoder_input_ids=texts, use_cache=False).logits
 
+    @property
+    def encoded(self) -> Float[Tensor, "1 source width"]:
+        """The encoder's output for the source that was read last."""
+        return self._encoded
+
     @in_turn
     def forget(self) -> None:
         self._memory.clear()

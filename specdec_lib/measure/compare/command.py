@@ -35,8 +35,9 @@ from specdec_lib.measure.race.harness import race_prompts
 from specdec_lib.measure.race.lineup import Lineup, method_contenders
 from specdec_lib.measure.sweep.ratios import sampling_of, without_few
 from specdec_lib.measure.ties import BUG, EARLY, VERDICTS, near_tie
+from specdec_lib.models.fast.model import FastModel
 from specdec_lib.models.generation import generation_notes
-from specdec_lib.models.loading import DTYPES, RUNTIMES
+from specdec_lib.models.loading import DTYPES, RUNTIMES, why_not_fast
 from specdec_lib.workload import DOMAINS, WHOLE, Ladder, Prompt, load_ladder, load_prompts, neutral
 
 SHOWN = """method tokens_per_round acceptance_rate ms_per_token speed_up speed_up_low speed_up_high
@@ -79,9 +80,12 @@ def compared_contenders(
     found = {name: grids[method].get(setting) for name, (method, setting) in USUAL.items()}
     mine = our_contenders(ladder.target, {name: (name, one) for name, one in own.items()}, sampler)
     found |= {one.method: one for one in mine}
-    greedy = sampler.temperature == 0  # Hugging Face draws its own noise
+    target = ladder.target
+    rounded = isinstance(target, FastModel) and target.model.dtype != torch.float32
+    # Hugging Face draws its own noise, and computes in the precision of the weights
+    comparable = sampler.temperature == 0 and not rounded
     return [
-        replace(one, method=name, exact=one.draft is not None or greedy)
+        replace(one, method=name, exact=one.draft is not None or comparable)
         for name, one in found.items()
         if one
     ]
@@ -102,8 +106,8 @@ def compare_methods(
     own    drafts of your own, by name, that are tried beside the usual ones
 
     Every method continues a prompt by as many tokens as the target itself does, up to a stop token
-    or `max_new_tokens`. Sampled texts of Hugging Face, which draws its own noise, need not be the
-    target's own.
+    or `max_new_tokens`. Texts of Hugging Face need not be the target's own where they are sampled,
+    with noise of its own, or where the fast runtime computes in float32 from coarser weights.
     Raises ValueError if there is no prompt, one with its continuation does not fit into every
     model, or a draft has a name that is taken.
     """
@@ -156,7 +160,15 @@ def _heading(ladder: Ladder, sampler: Sampler, given: Namespace, prompts: int) -
     said = f"parameters: {', '.join(sizes)}; {ladder.target.runtime}; {torch.get_num_threads()}"
     said += f" threads\nprompts: {prompts} of {given.prompts}, at most {given.max_new_tokens}"
     said += f" tokens each, {sampling_of(sampler.temperature, sampler.top_k)}"
-    return "\n".join((said, *generation_notes(ladder.target.model, ladder.tokenizer)))
+    notes = generation_notes(ladder.target.model, ladder.tokenizer)
+    return "\n".join((said, *runtime_notes(ladder, given.runtime), *notes))
+
+
+def runtime_notes(ladder: Ladder, runtime: str) -> list[str]:
+    """A line for each model that `auto` runs on the reference runtime, which says why."""
+    models = {"target": ladder.target, "draft": ladder.draft}
+    reasons = {name: why_not_fast(one) for name, one in models.items() if runtime == "auto"}
+    return [f"the {name} is not on the fast runtime: {one}" for name, one in reasons.items() if one]
 
 
 def add_models(parser: Parser, dtype: str, limit: int, max_new_tokens: int) -> None:

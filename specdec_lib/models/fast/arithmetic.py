@@ -39,7 +39,8 @@ def strip(typing, x, row, first, count):
     """
     if not isinstance(x, types.Array) or x.ndim != 2 or x.layout != "C":
         raise errors.TypingError(f"a strip is cut from a contiguous matrix, got {x}")
-    kind, number = types.Array(x.dtype, 1, "C"), types.intp
+    kind = types.Array(x.dtype, 1, "C")
+    number = types.intp
 
     def emit(context, builder, signature, args):
         whole = context.make_array(signature.args[0])(context, builder, args[0])
@@ -48,8 +49,14 @@ def strip(typing, x, row, first, count):
         first = builder.gep(builder.bitcast(whole.data, BYTE.as_pointer()), [offset])
         data = builder.bitcast(first, whole.data.type)
         view = context.make_array(kind)(context, builder)
-        layout = {"shape": [args[3]], "strides": [size], "itemsize": whole.itemsize}
-        populate_array(view, data=data, **layout, meminfo=None)
+        populate_array(
+            view,
+            data=data,
+            shape=[args[3]],
+            strides=[size],
+            itemsize=whole.itemsize,
+            meminfo=None,
+        )
         return view._getvalue()
 
     return kind(x, number, number, number), emit
@@ -67,11 +74,12 @@ def largest_lanes(typing, numbers, vectors, sizes):
         with cgutils.for_range(builder, args[1]) as loop:
             found = builder.load(builder.gep(lanes, [loop.index]), align=4)
             absolute = call(builder, "llvm.fabs.v16f32", FLOATS, found)
-            found, before = builder.select(args[2], absolute, found), builder.load(largest)
+            found = builder.select(args[2], absolute, found)
+            before = builder.load(largest)
             more = builder.fcmp_ordered(">", found, before)
             builder.store(builder.select(more, found, before), largest)
-        name, whole = "llvm.vector.reduce.fmax.v16f32", builder.load(largest)
-        return call(builder, name, FLOAT, whole, flags=("nnan",))
+        whole = builder.load(largest)
+        return call(builder, "llvm.vector.reduce.fmax.v16f32", FLOAT, whole, flags=("nnan",))
 
     return types.float32(numbers, types.intp, types.boolean), emit
 
@@ -118,7 +126,8 @@ def adjoining(x):
 @compiled()
 def panel_sums(panels, panel, together, depth, x, sums, column):
     """Write prepared x [rows, …] times adjoining panels of this depth to columns of `sums`."""
-    left, first = len(x), 0
+    left = len(x)
+    first = 0
     tiles = (left + ROWS - 1) // ROWS
     while tiles:
         rows = (left + tiles - 1) // tiles
@@ -157,7 +166,8 @@ def count_steps(blocks, steps, lows, numbers, same):
     """Write the nearest whole numbers of steps above the lows, and which blocks they give back."""
     for row in range(blocks.shape[0]):
         for block in range(blocks.shape[1]):
-            step, low = steps[row, block], lows[row, block]
+            step = steps[row, block]
+            low = lows[row, block]
             inverse = np.float32(1.0) / step if step > 0 else np.float32(0.0)
             wrong = 0
             for one in range(blocks.shape[2]):
@@ -184,16 +194,20 @@ def _prepared(x, panels):
 @compiled(LINEAR_IN_ORDER)
 def linear_panels(linear, layer, number, size, x, y, activation, added):
     """Write so many panels of x Wᵀ + bias, activated, to y, or add them; x is prepared."""
-    weights, biases = linear[0][layer], linear[1]
-    most, last = adjoining(x), min(size * (number + 1), len(weights))
+    panels, biases = linear
+    weights = panels[layer]
+    most = adjoining(x)
+    last = min(size * (number + 1), len(weights))
     sums = np.empty((len(x), most * COLUMNS), np.float32)
     for panel in range(size * number, last, most):
         together = min(most, last - panel)
         panel_sums(weights, panel, together, x.shape[1], x, sums, 0)
-        column, columns = panel * COLUMNS, together * COLUMNS
+        column = panel * COLUMNS
+        columns = together * COLUMNS
         bias = strip(biases, layer, column, columns)
         for row in range(len(x)):
-            out, found = strip(y, row, column, columns), strip(sums, row, 0, columns)
+            out = strip(y, row, column, columns)
+            found = strip(sums, row, 0, columns)
             if added:
                 for one in range(columns):
                     out[one] += found[one] + bias[one]

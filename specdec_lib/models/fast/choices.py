@@ -46,16 +46,20 @@ def insert(value, place, count, k, places, found):
         return count
     at = count if count < k else k - 1
     while at and found[at - 1] < value:
-        found[at], places[at] = found[at - 1], places[at - 1]
+        found[at] = found[at - 1]
+        places[at] = places[at - 1]
         at -= 1
-    found[at], places[at] = value, place
+    found[at] = value
+    places[at] = place
     return min(count + 1, k)
 
 
 @compiled()
 def find_largest(values, k):
     """The places of the k largest values above −inf, and these, best first; none if one is NaN."""
-    places, found, count = np.empty(k, np.int64), np.empty(k, values.dtype), 0
+    places = np.empty(k, np.int64)
+    found = np.empty(k, values.dtype)
+    count = 0
     for place in range(len(values)):
         value = values[place]
         if value != value:
@@ -89,7 +93,8 @@ def choose_likeliest(logits, k):
     columns, found = find_largest(logits, k)
     if not len(found) or not np.isfinite(found[0]):
         return columns[:0], np.empty(0)
-    factors, total = np.empty(len(found)), sum_exponentials(logits, found[0])
+    factors = np.empty(len(found))
+    total = sum_exponentials(logits, found[0])
     for one in range(len(found)):
         factors[one] = np.exp(np.float64(found[one]) - np.float64(found[0])) / total
     return columns, factors
@@ -108,8 +113,11 @@ def rank_noisiest(scaled, tokens, k, key):
     """The places of the k largest sums of a number of at most 0 and its token's noise, best first,
     and their gaps. As −log(−log u) ≤ −log(1 − u), most tokens lose without two logarithms.
     """
-    wanted, count, bar = max(2, k), 0, 0.0
-    places, found = np.empty(wanted, np.int64), np.empty(wanted, np.float64)
+    wanted = max(2, k)
+    count = 0
+    bar = 0.0
+    places = np.empty(wanted, np.int64)
+    found = np.empty(wanted, np.float64)
     for place in range(len(scaled)):
         bits = np.float64(noise_bits(key, tokens[place])) + 0.5
         weight = exponential(np.float32(scaled[place]))  # with an error far below 1 in 10,000
@@ -125,7 +133,8 @@ def rank_noisiest(scaled, tokens, k, key):
 def child_rates(match, gaps):
     """The rates of a match table for children with these gaps; see `MatchTable.rate`."""
     edges, binned = match
-    rates, last = np.empty(len(gaps)), binned.shape[1] - 1
+    rates = np.empty(len(gaps))
+    last = binned.shape[1] - 1
     for rank in range(len(gaps)):
         row = binned[np.searchsorted(edges, gaps[rank], side="right")]
         rates[rank] = row[rank] if rank <= last else row[last] * 0.5 ** (rank - last)
@@ -145,6 +154,7 @@ def rank_row(logits, width, sampling, key, ids):
     if not len(found) or not np.isfinite(found[0]):
         return columns[:0], np.empty(0)
     columns = np.flatnonzero(logits >= found[-1] if top_k else logits > -np.inf)
-    allowed, tokens = logits[columns].astype(np.float64), ids[columns]
+    allowed = logits[columns].astype(np.float64)
+    tokens = ids[columns]
     order, gaps = rank_noisiest((allowed - allowed.max()) / temperature, tokens, width, key)
     return tokens[order], child_rates((edges, binned), gaps)

@@ -2,19 +2,62 @@
 `StagedTree` with an n-gram scout: Python's work around a level costs more than a draft's pass.
 """
 
-from typing import no_type_check
+from typing import NamedTuple, no_type_check
 
 import numpy as np
+from jaxtyping import Int64, UInt64
 
-from specdec_lib.models.fast.choices import rank_row
+from specdec_lib.models.fast.choices import Sampling, rank_row
 from specdec_lib.models.fast.kernels import copied, many_threads, one_thread
 from specdec_lib.models.fast.tiles import COLUMNS, compiled
-from specdec_lib.models.katz.trie import grow_guesses, path_tokens
+from specdec_lib.models.katz.trie import Guesser, grow_guesses, path_tokens
 
 TOKEN, PARENT, DEPTH, ROW = range(4)  # of a node; ROW: the number of the row that it is read in
 # Of a row: its last child, the child of its parent before it, whether the scout guessed it; rows
 # are numbered from the root's, 0, which is the child of none.
-CHILD, NEXT, SCOUTED = 3, 4, 5
+CHILD, NEXT, SCOUTED = range(3, 6)
+
+
+class GrowthSettings(NamedTuple):
+    """The tree that one compiled call grows.
+
+    widths        the most children of a node at each depth
+    budget        the most guesses; 0 if widths alone limit them
+    floor         the least score of a guess
+    sampling      how children are chosen, see `choices.Sampling`
+    noise_keys    the key of the noise at each depth, and at those a scout guesses beyond
+    ids           the token of each column of the logits
+    guesser       the n-gram table that guesses which rows are needed; `NO_GUESSES` for none
+    guided        below how many missing nodes it guesses before a pass; 0 for none
+    most_nodes    room for nodes, before those beyond the budget are cut
+    most_rows     room for rows
+    """
+
+    widths: Int64[np.ndarray, " depths"]
+    budget: int
+    floor: float
+    sampling: Sampling
+    noise_keys: UInt64[np.ndarray, " positions"]
+    ids: Int64[np.ndarray, " columns"]
+    guesser: Guesser
+    guided: int
+    most_nodes: int
+    most_rows: int
+
+
+class Place(NamedTuple):
+    """Where a tree's rows lie in the cache.
+
+    position     of the first token that was not read yet
+    start        the cache entry that this token gets
+    committed    entries of the context that every row sees
+    root_path    entries beyond these that the root sees, its own last
+    """
+
+    position: int
+    start: int
+    committed: int
+    root_path: Int64[np.ndarray, " entries"]
 
 
 @compiled()
@@ -29,55 +72,67 @@ def child_row(reads, row, token):
 @compiled()
 def add_row(reads, count, row, token):
     """Add the row of a token below a row; return its number, and the number of rows."""
-    reads[TOKEN, count], reads[PARENT, count] = token, row
+    reads[TOKEN, count] = token
+    reads[PARENT, count] = row
     reads[DEPTH, count] = reads[DEPTH, row] + 1
-    reads[NEXT, count], reads[CHILD, row] = reads[CHILD, row], count
+    reads[NEXT, count] = reads[CHILD, row]
+    reads[CHILD, row] = count
     return count, count + 1
 
 
 @compiled()
-def pass_rows(begun, rest, reads, first, stop):
+def pass_rows(place, rest, reads, first, stop):
     """The rows `first` to `stop` of a pass, with the entries of their paths beyond the committed
     context; before the root's, those of the other tokens that were not read yet.
     """
-    position, start, committed, root_path = begun
-    above, new = (0 if first else len(rest)), max(first, 1)
-    count, beyond = above + stop - new, len(root_path)
+    above = 0 if first else len(rest)
+    new = max(first, 1)
+    count = above + stop - new
+    beyond = len(place.root_path)
     deepest = reads[DEPTH, new:stop].max() if new < stop else 0
     tokens, positions, lengths = np.empty((3, count), np.int64)
     paths = np.zeros((count, beyond + deepest), np.int64)
-    paths[:, :beyond] = root_path
+    paths[:, :beyond] = place.root_path
     for one in range(above):
-        tokens[one], positions[one] = rest[one], position + one
+        tokens[one] = rest[one]
+        positions[one] = place.position + one
         lengths[one] = beyond - above + 1 + one
-    root = start + len(rest) - 1  # its entry; those of the other rows follow
+    root = place.start + len(rest) - 1  # its entry; those of the other rows follow
     for row in range(new, stop):
-        one, at, depth = above + row - new, row, reads[DEPTH, row]
+        one = above + row - new
+        at = row
+        depth = reads[DEPTH, row]
         for step in range(depth, 0, -1):
             paths[one, beyond + step - 1] = root + at
             at = reads[PARENT, at]
-        tokens[one], lengths[one] = reads[TOKEN, row], beyond + depth
-        positions[one] = position + len(rest) - 1 + depth
-    return tokens, positions, (root + first if first else start), committed, paths, lengths
+        tokens[one] = reads[TOKEN, row]
+        lengths[one] = beyond + depth
+        positions[one] = place.position + len(rest) - 1 + depth
+    start = root + first if first else place.start
+    return tokens, positions, start, place.committed, paths, lengths
 
 
 @compiled()
-def add_scouted(guesser, guided, noise_keys, deepest, missing, reads, first, count):
+def add_scouted(settings, missing, reads, first, count):
     """Add what the scout guesses below the best rows from `first` on; return the rows' number."""
-    order = np.argsort(-missing[: count - first], kind="mergesort")[:guided] + first
+    guesser = settings.guesser
+    deepest = len(settings.widths) - 1  # deeper nodes get no children
+    order = np.argsort(-missing[: count - first], kind="mergesort")[: settings.guided] + first
     for best in order:
         known = path_tokens(reads, best, guesser.window, guesser.trie.order)
-        nodes, _ = grow_guesses(guesser, known, noise_keys[reads[DEPTH, best] :])
+        nodes, _ = grow_guesses(guesser, known, settings.noise_keys[reads[DEPTH, best] :])
         place = np.full(nodes.shape[1], best)
         for node in range(1, len(place)):
-            above, token = place[nodes[PARENT, node]], nodes[TOKEN, node]
+            above = place[nodes[PARENT, node]]
+            token = nodes[TOKEN, node]
             if above < 0 or reads[DEPTH, above] == deepest:
                 place[node] = -1
                 continue
             row = child_row(reads, above, token)
             if not row:
                 row, count = add_row(reads, count, above, token)
-            place[node], reads[SCOUTED, row] = row, 1
+            place[node] = row
+            reads[SCOUTED, row] = 1
     return count
 
 
@@ -87,8 +142,10 @@ def append_children(tokens, factors, node, level, floor, worst, nodes, scores, c
     for child in range(len(tokens)):
         score = scores[node] * min(1.0, factors[child])
         if factors[child] > 0 and score >= floor and score > worst:
-            nodes[TOKEN, count], nodes[PARENT, count] = tokens[child], node
-            nodes[DEPTH, count], nodes[ROW, count] = level + 1, 0
+            nodes[TOKEN, count] = tokens[child]
+            nodes[PARENT, count] = node
+            nodes[DEPTH, count] = level + 1
+            nodes[ROW, count] = 0
             scores[count] = score
             count += 1
     return count
@@ -98,29 +155,34 @@ def append_children(tokens, factors, node, level, floor, worst, nodes, scores, c
 def keep_best(count, budget, nodes, scores):
     """Keep the root and the `budget` best guesses, of equals the earlier; return the count."""
     order = np.argsort(-scores[1:count], kind="mergesort")[:budget] + 1
-    place, end = np.zeros(count, np.int64), 0
+    place = np.zeros(count, np.int64)
+    end = 0
     for node in np.sort(order):  # each after its parent, which has no lower score
         end += 1
-        place[node], scores[end] = end, scores[node]
+        place[node] = end
+        scores[end] = scores[node]
         nodes[:, end] = nodes[:, node]
         nodes[PARENT, end] = place[nodes[PARENT, end]]
     return end + 1
 
 
 @compiled()
-def grow_known(limits, sampling, noise, reads, read, logits, ranked, missing, nodes, scores):
+def grow_known(settings, reads, read, logits, found, tokens, factors, missing, nodes, scores):
     """Grow the tree anew from the first `read` rows. Nodes that may have children and no row get
     one, and their scores into `missing`. Returns the numbers of nodes, 0 for bad logits, and rows.
 
-    ranked    per row, how many children were found, −1 for not yet; their tokens, and factors
+    found              per row, how many children were found, −1 for not yet
+    tokens, factors    of these children
     """
-    (widths, budget, floor), (noise_keys, ids), (found, tokens, factors) = limits, noise, ranked
-    rows, count = read, 1
-    for level in range(len(widths)):
+    budget = settings.budget
+    rows = read
+    count = 1
+    for level in range(len(settings.widths)):
         worst = scores[:count].min() if budget and count - 1 == budget else -1.0
         frontier = np.flatnonzero((nodes[DEPTH, :count] == level) & (scores[:count] > worst))
         for node in frontier:
-            row, above = 0, nodes[ROW, nodes[PARENT, node]]
+            row = 0
+            above = nodes[ROW, nodes[PARENT, node]]
             if level:
                 row = child_row(reads, above, nodes[TOKEN, node])
             if level and not row:
@@ -130,48 +192,59 @@ def grow_known(limits, sampling, noise, reads, read, logits, ranked, missing, no
             if row >= read:
                 continue
             if found[row] < 0:
-                line, key = logits[row, : len(ids)], noise_keys[level]
-                best, their = rank_row(line, widths[level], sampling, key, ids)
+                line = logits[row, : len(settings.ids)]
+                key = settings.noise_keys[level]
+                width = settings.widths[level]
+                best, their = rank_row(line, width, settings.sampling, key, settings.ids)
                 found[row] = len(best)
-                tokens[row, : len(best)], factors[row, : len(best)] = best, their
-            if not found[row]:
+                tokens[row, : len(best)] = best
+                factors[row, : len(best)] = their
+            some = found[row]
+            if not some:
                 return 0, read
-            given = tokens[row, : found[row]], factors[row, : found[row]], node, level
-            count = append_children(*given, floor, worst, nodes, scores, count)
+            given = tokens[row, :some], factors[row, :some], node, level, settings.floor, worst
+            count = append_children(*given, nodes, scores, count)
         if budget and count - 1 > budget:
             count = keep_best(count, budget, nodes, scores)
     return count, rows
 
 
 @no_type_check
-def _grow(begun, rest, limits, sampling, noise, scout, sizes, weights, buffers):
+def _grow(place, rest, settings, weights, buffers):
     """Grow a tree: of its nodes the tokens, parents, depths and whether the scout guessed them, and
     scores; tokens and parents of the rows read, the root's first; their logits; and the passes, 0
     for bad logits.
 
-    begun      position and entry of the first of `rest`, committed entries, the root's path beyond
-    rest       tokens not read yet, the root last
-    limits     children per node at each depth, the budget (or 0), and the lowest score
-    noise      the key of each depth's noise, and the tokens that the head scores
-    scout      a `Guesser`, and below how many missing nodes it guesses before a pass
-    sizes      the most nodes, and the most rows
+    place       a `Place`
+    rest        tokens not read yet, the root last
+    settings    `GrowthSettings`
     """
-    (most, longest), (guesser, guided), columns = sizes, scout, weights.head[0].shape[1] * COLUMNS
-    widest, deepest = limits[0].max(), len(limits[0]) - 1
-    reads, logits = np.zeros((6, longest), np.int64), np.empty((longest, columns), np.float32)
-    nodes, scores, missing = np.zeros((4, most), np.int64), np.ones(most), np.ones(longest)
-    found, factors = np.full(longest, -1), np.zeros((longest, widest))
-    ranked = found, np.zeros(factors.shape, np.int64), factors
-    nodes[TOKEN, 0], nodes[PARENT, 0] = rest[-1], -1
-    read, rows, count, passes = 0, 1, 1, 0
+    most_rows = settings.most_rows
+    widest = settings.widths.max()
+    columns = weights.head[0].shape[1] * COLUMNS
+    reads = np.zeros((6, most_rows), np.int64)
+    logits = np.empty((most_rows, columns), np.float32)
+    nodes = np.zeros((4, settings.most_nodes), np.int64)
+    scores = np.ones(settings.most_nodes)
+    missing = np.ones(most_rows)
+    found = np.full(most_rows, -1)
+    factors = np.zeros((most_rows, widest))
+    tokens = np.zeros((most_rows, widest), np.int64)
+    nodes[TOKEN, 0] = rest[-1]
+    nodes[PARENT, 0] = -1
+    read = 0
+    rows = 1
+    count = 1
+    passes = 0
     while read < rows:
-        if guided:  # deeper nodes than `deepest` get no children
-            rows = add_scouted(guesser, guided, noise[0], deepest, missing, reads, read, rows)
-        new = pass_rows(begun, rest, reads, read, rows)
+        if settings.guided:
+            rows = add_scouted(settings, missing, reads, read, rows)
+        new = pass_rows(place, rest, reads, read, rows)
         run_pass(new, rows - read, weights, buffers, logits[read:rows])
-        passes, read = passes + 1, rows
+        passes += 1
+        read = rows
         count, rows = grow_known(
-            limits, sampling, noise, reads, read, logits, ranked, missing, nodes, scores
+            settings, reads, read, logits, found, tokens, factors, missing, nodes, scores
         )
     if not count:
         return nodes[:, :1], scores[:1], reads[:2, :1], logits[:1], 0

@@ -58,7 +58,8 @@ def attend(queries, keys, values, used, committed, paths, counts, y, first):
         together = min(most, panels - panel)
         panel_sums(keys, panel, together, size, queries, scores, panel * COLUMNS)
     for row in range(rows):
-        mine, path = strip(scores, row, 0, used), paths[row]
+        mine = strip(scores, row, 0, used)
+        path = paths[row]
         for one in range(counts[row]):  # an entry of the path is never before its place in it
             mine[committed + one] = mine[path[one]]
         seen = strip(scores, row, 0, committed + counts[row])
@@ -76,7 +77,8 @@ def attend(queries, keys, values, used, committed, paths, counts, y, first):
         together = min(most, len(values) - panel)
         panel_sums(values, panel, together, used, scores, y, first + panel * COLUMNS)
     for row in range(rows):
-        out, total = strip(y, row, first, size), totals[row]
+        out = strip(y, row, first, size)
+        total = totals[row]
         for column in range(size):
             out[column] /= total
 
@@ -86,12 +88,14 @@ def rotate(rows, heads, size, cosines, sines, positions):
     """Apply the rotary embedding of these positions to the first `heads` heads of rows."""
     half = size // 2
     for row in range(len(rows)):
-        cosine, sine = cosines[positions[row]], sines[positions[row]]
+        cosine = cosines[positions[row]]
+        sine = sines[positions[row]]
         for head in range(heads):
             near = strip(rows, row, head * size, half)
             far = strip(rows, row, head * size + half, half)
             for one in range(half):
-                first, second = near[one], far[one]
+                first = near[one]
+                second = far[one]
                 near[one] = first * cosine[one] - second * sine[one]
                 far[one] = second * cosine[half + one] + first * sine[half + one]
 
@@ -127,12 +131,15 @@ def _pass(rows, keep, weights, buffers, logits):
             beyond these, [rows, longest], and their number
     """
     tokens, positions, start, committed, paths, counts = rows
-    (shape, tables, layers, head), (keys, values) = weights, buffers
+    shape, tables, layers, head = weights
+    keys, values = buffers
     heads, key_heads, size, activation, gated, centred, epsilon = shape
-    cosines, sines = tables[2], tables[3]
+    _, _, cosines, sines = tables
     norms, mixed, out, up, down = layers
-    count, width = len(tokens), tables[0].shape[1]
-    x, h = np.empty((count, width), np.float32), np.empty((count, width), np.float32)
+    count = len(tokens)
+    width = tables[0].shape[1]
+    x = np.empty((count, width), np.float32)
+    h = np.empty((count, width), np.float32)
     joined = np.empty((count, mixed[0].shape[1] * COLUMNS), np.float32)
     attended = np.empty((count, heads * size), np.float32)
     wide = np.empty((count, up[0].shape[1] * COLUMNS), np.float32)
@@ -145,10 +152,13 @@ def _pass(rows, keep, weights, buffers, logits):
             rotate(joined, heads + key_heads, size, cosines, sines, positions)
         store_rows(joined, heads, size, start, keys[layer], values[layer])
         for one in prange(heads):
-            first, shared = one * size, one * key_heads // heads
-            queries, seen = joined[:, first : first + size], (start + count, committed, paths)
-            key, value = keys[layer, shared], values[layer, shared]
-            attend(queries, key, value, *seen, counts, attended, first)
+            first = one * size
+            shared = one * key_heads // heads
+            queries = joined[:, first : first + size]
+            key = keys[layer, shared]
+            value = values[layer, shared]
+            used = start + count
+            attend(queries, key, value, used, committed, paths, counts, attended, first)
         multiply(out, layer, attended, x, NONE, True)
         layer_norm(x, norms[layer, 2], norms[layer, 3], epsilon, centred, h)
         multiply(up, layer, h, wide, activation, False)

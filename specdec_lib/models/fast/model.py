@@ -21,6 +21,7 @@ from specdec_lib.core.tree import MatchTable, TokenTree
 from specdec_lib.models.cached.path_memory import BranchMemory, PassPlan, weakly
 from specdec_lib.models.cut_head import CutHead
 from specdec_lib.models.fast import choices, compiled_trees, kernels
+from specdec_lib.models.fast.compiled_trees import GrowthSettings, Place
 from specdec_lib.models.fast.tiles import COLUMNS
 from specdec_lib.models.fast.weights import EDITIONS, read_weights
 from specdec_lib.models.katz.trie import NO_GUESSES
@@ -36,21 +37,28 @@ class FastModel:
     a row has the very bits that it has on its own, whatever was read before and on however many
     threads (PyTorch's number for a large model). Threads that call it take turns.
 
-    edition    "exact": only the order of sums differs from the reference; "int8": another model
+    model      its weights may be bfloat16 or float16: they are converted when they are read
+    edition    "exact": only the order of sums differs from the reference (of a model in float32);
+               "int8": another model
 
     Raises ValueError for a model that the compiled pass cannot run.
     """
 
     def __init__(self, model: PreTrainedModel, name: str, *, edition: str = "exact") -> None:
         self.weights = read_weights(model.eval(), edition)
-        self.model, self.name, self.edition = model, name, edition
+        self.model = model
+        self.name = name
+        self.edition = edition
         head = model.get_output_embeddings()
-        self.vocabulary, self.usage = len(head.weight), Usage()
+        self.vocabulary = len(head.weight)
+        self.usage = Usage()
         self.max_positions = int(model.config.max_position_embeddings)
         threads = torch.get_num_threads() if model.num_parameters() > SMALL else 1
         self.threads = min(threads, numba.config.NUMBA_NUM_THREADS)
-        self._run_pass, self._grow = kernels.one_thread, compiled_trees.grow_on_one_thread
-        self.runtime = f"fast: {EDITIONS[edition]}, {self.threads} thread"
+        self._run_pass = kernels.one_thread
+        self._grow = compiled_trees.grow_on_one_thread
+        kind = str(model.dtype).removeprefix("torch.")
+        self.runtime = f"fast: {EDITIONS[edition].format(kind)}, {self.threads} thread"
         if self.threads > 1:
             self.runtime += "s"
             _start_threads()
@@ -87,11 +95,11 @@ class FastModel:
         self._prepare(context, tree)
         scored = self._memory.score(context, tree).numpy()
         keys = choices.noise_keys(chance, len(context), max(tree.depths) + 1)[[*tree.depths]]
-        width, ids = min(width, len(self._ids)), self._ids
+        ids = self._ids
+        width = min(width, len(ids))
 
         def ranked(node: int) -> Ranked:
-            row, key = scored[node], keys[node]
-            tokens, factors = choices.rank_row(row, width, sampling, key, ids)
+            tokens, factors = choices.rank_row(scored[node], width, sampling, keys[node], ids)
             choices.check_finite(len(tokens), self.name)
             return tokens.tolist(), factors.tolist()
 
@@ -109,40 +117,81 @@ class FastModel:
         match: MatchTable,
         scout: Scout | None = None,
     ) -> TokenTree | None:
-        room = max(0, self.max_positions - len(context) + 1)
-        short = [min(width, self.vocabulary) for width in widths[:room]]
         guesser, guided, source = scout or (NO_GUESSES, 0, "")
-        most, longest = _tree_sizes(short, budget, guided * guesser.guesses)
-        sampling = choices.compiled_sampling(chance.sampler, match, self.vocabulary)
-        fixed = budget and chance.sampler.temperature > 0 and not match.edges
-        if sampling is None or fixed or not short or max(most, longest, *short) > MOST:
+        settings = self._growth_settings(
+            context,
+            chance,
+            widths=widths,
+            budget=budget,
+            floor=floor,
+            match=match,
+            guesser=guesser,
+            guided=guided,
+        )
+        if settings is None:
             return None
-        self._prepare(context, root := TokenTree.rooted(context))
+        root = TokenTree.rooted(context)
+        self._prepare(context, root)
         with self._memory.whole_or_nothing():
             self._memory.read(context)
             plan = self._memory.plan(context, root)
             if not plan.tokens:
                 return None
-            limits = np.array(short), budget or 0, float(floor)
-            keys = choices.noise_keys(chance, len(context), len(short) + len(guesser.limits[0]))
-            settings = limits, sampling, (keys, self._ids), (guesser, guided), (most, longest)
-            nodes, scores = self._grow_compiled(plan, *settings)
+            nodes, scores = self._grow_compiled(plan, settings._replace(ids=self._ids))
         tokens, parents, _, scouted = nodes[:, 1:].tolist()
         sources = [source if its else self.name for its in scouted]
         return root.grown(tokens, parents, source=sources, scores=scores[1:].tolist())
 
+    def _growth_settings(
+        self,
+        context: Context,
+        chance: Chance,
+        *,
+        widths: Sequence[int],
+        budget: int | None,
+        floor: float,
+        match: MatchTable,
+        guesser: Guesser,
+        guided: int,
+    ) -> GrowthSettings | None:
+        """What the compiled call grows, within the model's positions; None without support. A
+        prompt that is read later may change the ids.
+        """
+        room = max(0, self.max_positions - len(context) + 1)
+        short = [min(width, self.vocabulary) for width in widths[:room]]
+        most_nodes, most_rows = _tree_sizes(short, budget, guided * guesser.guesses)
+        sampling = choices.compiled_sampling(chance.sampler, match, self.vocabulary)
+        fixed = budget and chance.sampler.temperature > 0 and not match.edges
+        if sampling is None or fixed or not short or max(most_nodes, most_rows, *short) > MOST:
+            return None
+        deepest = len(short) + len(guesser.limits[0])
+        return GrowthSettings(
+            widths=np.array(short),
+            budget=budget or 0,
+            floor=float(floor),
+            sampling=sampling,
+            noise_keys=choices.noise_keys(chance, len(context), deepest),
+            ids=self._ids,
+            guesser=guesser,
+            guided=guided,
+            most_nodes=most_nodes,
+            most_rows=most_rows,
+        )
+
     def _grow_compiled(
-        self, plan: PassPlan, *settings: tuple
+        self, plan: PassPlan, settings: GrowthSettings
     ) -> tuple[Int[np.ndarray, "4 nodes"], Float[np.ndarray, " nodes"]]:
-        """Grow a tree from a planned root by compiled `settings`; remember what was read."""
+        """Grow a tree from a planned root in one compiled call; remember what was read."""
         memory = self._memory
-        start, rest = memory.used, len(plan.tokens)
-        self._reserve(start + rest + settings[-1][-1])
+        start = memory.used
+        rest = len(plan.tokens)
+        self._reserve(start + rest + settings.most_rows)
         root_path = np.array(memory.paths(plan.parents)[-1])
-        begun = plan.positions[0], start, len(memory.committed), root_path
+        committed = len(memory.committed)
+        place = Place(plan.positions[0], start, committed, root_path)
         began = self._start()
         nodes, scores, reads, logits, passes = self._grow(
-            begun, np.array(plan.tokens), *settings, self.weights, self._buffers
+            place, np.array(plan.tokens), settings, self.weights, self._buffers
         )
         choices.check_finite(passes, self.name)
         tokens, parents = reads[:, 1:]
@@ -161,12 +210,15 @@ class FastModel:
             if head.others is not self._others:
                 self._memory.ready.clear()
                 self.weights = self.weights.with_prompt_of(head, self.edition)
-                self._others, self._ids = head.others, head.places.numpy()
+                self._others = head.others
+                self._ids = head.places.numpy()
 
     def _move(self, sources: list[int], first: int) -> None:
         keys, values = self._buffers
-        entries, places = np.array(sources), np.arange(first, first + len(sources))
-        panels, columns = entries // COLUMNS, entries % COLUMNS
+        entries = np.array(sources)
+        places = np.arange(first, first + len(sources))
+        panels = entries // COLUMNS
+        columns = entries % COLUMNS
         keys[:, :, places // COLUMNS, :, places % COLUMNS] = keys[:, :, panels, :, columns]
         values[:, :, :, places] = values[:, :, :, entries]
 
@@ -195,16 +247,24 @@ class FastModel:
 
     def _reserve(self, entries: int) -> None:
         keys, values = self._buffers
-        if entries > (size := values.shape[3]):
+        size = values.shape[3]
+        if entries > size:
             more = size << (-(-entries // size) - 1).bit_length()
-            self._buffers = larger_keys, larger_values = self.weights.buffers(more)
-            larger_keys[:, :, : keys.shape[2]], larger_values[:, :, :, :size] = keys, values
+            larger_keys, larger_values = self.weights.buffers(more)
+            larger_keys[:, :, : keys.shape[2]] = keys
+            larger_values[:, :, :, :size] = values
+            self._buffers = larger_keys, larger_values
 
 
 def _tree_sizes(widths: Sequence[int], budget: int | None, guesses: int) -> tuple[int, int]:
     """The most nodes of a tree, and rows read for it, where a scout adds `guesses` per pass."""
-    levels = [1, *([budget] * len(widths) if budget else accumulate(widths, mul))]
-    nodes, rows = 2 + ((budget + 1) * budget if budget else sum(levels)), sum(levels[:-1])
+    if budget:
+        levels = [1, *[budget] * len(widths)]
+        nodes = 2 + (budget + 1) * budget
+    else:
+        levels = [1, *accumulate(widths, mul)]
+        nodes = 2 + sum(levels)
+    rows = sum(levels[:-1])
     if guesses:  # each pass reads nodes of several levels, and what is guessed below the best
         rows = len(widths) * (rows + guesses)
     return nodes, rows

@@ -15,10 +15,11 @@ from specdec_lib.models.cut_head import CutHead
 from specdec_lib.models.fast.arithmetic import GELU_TANH, NONE, count_steps
 from specdec_lib.models.fast.tiles import BLOCK, COLUMNS
 
-EDITIONS = {  # and their arithmetic
-    "exact": "float32 sums over float32 weights",
+EDITIONS = {  # and their arithmetic, on weights of a kind
+    "exact": "float32 sums over {} weights",
     "int8": "whole sums over rows and weights of 8 bits",
 }
+READ = (torch.float32, torch.bfloat16, torch.float16)  # numbers that float32 holds exactly
 GELU_NAMES = ("gelu_new", "gelu_pytorch_tanh")
 # by kind of model: the norms before attention and before the MLP, and the last one
 NORMS = {
@@ -72,8 +73,10 @@ class Weights(NamedTuple):
 
     def buffers(self, entries: int) -> tuple[Numbers, Numbers]:
         """Empty keys […, panels, size, 16] and values […, size ÷ 16, panels · 16, 16]."""
-        layers, heads, size = len(self.layers[0]) - 1, self.shape[1], self.shape[2]
-        panels, whole = -(-entries // COLUMNS), size // COLUMNS
+        layers = len(self.layers[0]) - 1
+        _, heads, size, *_ = self.shape
+        panels = -(-entries // COLUMNS)
+        whole = size // COLUMNS
         keys = np.zeros((layers, heads, panels, size, COLUMNS), np.float32)
         return keys, np.zeros((layers, heads, whole, panels * COLUMNS, COLUMNS), np.float32)
 
@@ -89,23 +92,29 @@ class Weights(NamedTuple):
 
 
 def read_weights(model: PreTrainedModel, edition: str) -> Weights:
-    """The weights of a model; raises ValueError that names what is not computed."""
+    """The weights of a model, in float32; raises ValueError that names what is not computed."""
     if edition not in EDITIONS:
         raise ValueError(f"an edition is {' or '.join(EDITIONS)}, got {edition!r}")
     kind = model.config.model_type
     if kind not in LINEARS:
-        known = f"the fast runtime knows {' and '.join(LINEARS)} models"
-        raise ValueError(f"{known}, got {kind!r}; the reference runtime runs any decoder")
-    if model.dtype != torch.float32 or model.device.type != "cpu":
-        got = f"a model in {model.dtype} on {model.device}"
-        raise ValueError(f"the fast runtime computes in float32 on the CPU, got {got}")
+        raise ValueError(
+            f"the fast runtime knows {' and '.join(LINEARS)} models, got {kind!r};"
+            " the reference runtime runs any decoder"
+        )
+    if model.dtype not in READ or model.device.type != "cpu":
+        raise ValueError(
+            "the fast runtime computes in float32 on the CPU, from weights of float32, bfloat16 or"
+            f" float16; got a model in {model.dtype} on {model.device}"
+        )
     check_attention(model)
     shape, tables = (_gpt2_tables if kind == "gpt2" else _llama_tables)(model)
-    body, head = model.base_model, model.get_output_embeddings()
+    body = model.base_model
+    head = model.get_output_embeddings()
     layers = body.h if kind == "gpt2" else body.layers
     *inner, last = NORMS[kind]
-    norms = [[layer.get_submodule(name) for name in inner] for layer in layers]
-    norms = np.stack([_norm_rows(pair) for pair in (*norms, [body.get_submodule(last)] * 2)])
+    pairs = [[layer.get_submodule(name) for name in inner] for layer in layers]
+    pairs.append([body.get_submodule(last)] * 2)
+    norms = np.stack([_norm_rows(pair) for pair in pairs])
     panels = (
         stack_panels((_linear(layer, names) for layer in layers), edition, len(layers))
         for names in LINEARS[kind]
@@ -116,8 +125,10 @@ def read_weights(model: PreTrainedModel, edition: str) -> Weights:
 
 
 def _gpt2_tables(model: PreTrainedModel) -> tuple[Shape, Tables]:
-    config, body = model.config, model.base_model
-    size, activation = config.n_embd // config.n_head, config.activation_function
+    config = model.config
+    body = model.base_model
+    size = config.n_embd // config.n_head
+    activation = config.activation_function
     scaled = config.scale_attn_by_inverse_layer_idx or not config.scale_attn_weights
     reasons = {
         f"the activation {activation!r}": activation not in GELU_NAMES,
@@ -131,8 +142,10 @@ def _gpt2_tables(model: PreTrainedModel) -> tuple[Shape, Tables]:
 
 
 def _llama_tables(model: PreTrainedModel) -> tuple[Shape, Tables]:
-    config, body = model.config, model.base_model
-    size, width = body.layers[0].self_attn.head_dim, config.hidden_size
+    config = model.config
+    body = model.base_model
+    size = body.layers[0].self_attn.head_dim
+    width = config.hidden_size
     sizes = {"a width": width, "heads": size, "an MLP": config.intermediate_size}
     _check(model, {f"the activation {config.hidden_act!r}": config.hidden_act != "silu"}, sizes)
     positions = torch.arange(config.max_position_embeddings)[None]
@@ -148,8 +161,10 @@ def _check(model: PreTrainedModel, reasons: dict[str, bool], sizes: dict[str, in
     found = [reason for reason, holds in reasons.items() if holds]
     found += [reason for reason, size in odd.items() if size % COLUMNS]
     if found:
-        what = f"{' or '.join(found)} of this {model.config.model_type}"
-        raise ValueError(f"the fast runtime does not know {what}; the reference runtime does")
+        raise ValueError(
+            f"the fast runtime does not know {' or '.join(found)} of this"
+            f" {model.config.model_type}; the reference runtime does"
+        )
 
 
 def _numbers(tensor: Tensor) -> Numbers:
@@ -173,7 +188,8 @@ def _linear(layer: nn.Module, names: Sequence[str]) -> Linear:
 
 def stack_panels(layers: Iterable[Linear], edition: str, count: int = 1) -> Panels:
     """The panels of one linear layer of each of `count` decoder layers, made one at a time."""
-    panels, biases = np.empty(0), np.empty(0)
+    panels = np.empty(0)
+    biases = np.empty(0)
     for number, (weight, bias) in enumerate(layers):
         made = _byte_panels(weight) if edition == "int8" else _panels(weight)
         if not number:
@@ -217,7 +233,9 @@ def block_steps(
     """The whole numbers (uint8), steps and lows (float16) of blocks: those of Q4_1 and Q8_0 in GGUF
     where they give the very weights back, else 255 steps from lowest to highest.
     """
-    low, high, size = blocks.min(2), blocks.max(2), np.abs(blocks).max(2)
+    low = blocks.min(2)
+    high = blocks.max(2)
+    size = np.abs(blocks).max(2)
     *found, _ = _in_steps(blocks, (high - low) / 255, low)
     for step, start in (((high - low) / 15, low), (size / 127, size / 127 * -128)):
         *tried, same = _in_steps(blocks, step, start)
@@ -228,7 +246,9 @@ def block_steps(
 
 def _in_steps(blocks: np.ndarray, step: np.ndarray, low: np.ndarray) -> tuple[np.ndarray, ...]:
     """The nearest whole numbers of rounded steps, and whether blocks come back exactly."""
-    step, low = step.astype(np.float16), low.astype(np.float16)
-    numbers, same = np.empty(blocks.shape, np.uint8), np.empty(step.shape, np.bool_)
+    step = step.astype(np.float16)
+    low = low.astype(np.float16)
+    numbers = np.empty(blocks.shape, np.uint8)
+    same = np.empty(step.shape, np.bool_)
     count_steps(blocks, step.astype(np.float32), low.astype(np.float32), numbers, same)
     return numbers, step, low, same
