@@ -57,7 +57,6 @@ def test_a_group_of_verbs_lists_its_own(capsys):
         (OSError(28, "No space left on device", "f.csv"), "f.csv: No space left on device"),
         (OSError(28, "No space left on device"), "[Errno 28] No space left on device"),
         (ValueError("one\n  two"), "one; two"),
-        (ValueError("top_k must be 1"), "--top-k must be 1"),
         (ValueError("x" * 5000), "x" * 498 + "..." + "x" * 498),
     ],
 )
@@ -69,6 +68,17 @@ def test_every_error_is_one_line_that_names_flags(raised, said, capsys, monkeypa
     with pytest.raises(SystemExit, match="2"):
         command.main(["gallery"])
     assert capsys.readouterr().err == f"specdec gallery: {said}\n"
+
+
+@pytest.mark.parametrize("verb, said", [("compare", "--top-k must be 1"), ("ties", "top_k must")])
+def test_a_keyword_becomes_a_flag_of_the_verb_if_that_has_it(verb, said, capsys, monkeypatch):
+    def failing(_: object) -> None:
+        raise ValueError("top_k must be 1")
+
+    monkeypatch.setattr("specdec_lib.measure.compare.command.load_given", failing)
+    with pytest.raises(SystemExit, match="2"):
+        command.main([verb])
+    assert capsys.readouterr().err.startswith(f"specdec {verb}: {said}")
 
 
 @pytest.mark.parametrize("given, least", [("--limit 0", 1), ("--sizes 3 -1", 1), ("--seed -1", 0)])

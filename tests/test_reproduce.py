@@ -16,6 +16,7 @@ from toys import GOOD, write_toy
 
 from specdec_lib.core.files import file_digest
 from specdec_lib.suite import notebook
+from specdec_lib.suite.command import main as specdec
 from specdec_lib.suite.gallery.manifest import Manifest, made_here, read_manifest
 from specdec_lib.suite.notebook import NOTEBOOKS
 from specdec_lib.suite.reproduce import command, plan
@@ -60,7 +61,11 @@ def test_a_failing_notebook_is_named_and_the_others_finish(toys, figures, capsys
     "arguments, reason",
     [
         ("--set widht=3", "--set widht: no chosen notebook has it; there are width"),
-        ("--set width=2.0", "width: Input should be a valid integer, got 2.0; 00_toy declares"),
+        (
+            "--set width=2.0",
+            "--set width: Input should be a valid integer, got 2.0; 00_toy",
+        ),
+        ("--set width=0", "--set width: counts from 1, got 0"),
         ("--set width", "--set takes name=value, each name once, got 'width'"),
         ("--set width=3 width=4", "--set takes name=value, each name once, got 'width=4'"),
         ("--only 07", "--only 07 names no notebook; there are 00_toy"),
@@ -74,6 +79,48 @@ def test_a_wrong_request_is_refused_before_anything_runs(toys, figures, argument
     with pytest.raises(ValueError, match=re.escape(reason)):
         main(arguments.split(), notebooks=toys)
     assert not figures.exists()
+
+
+LIMITED = """max_new_tokens: int = 4
+temperatures: list[float] = [0.0]
+domains: list[str] = ["chat"]
+runtime: str = "fast"
+seed: int = 0
+stored: bool = True
+verdicts: list[str] = []"""
+
+
+@pytest.mark.parametrize(
+    "given, reason",
+    [
+        ("max_new_tokens=0", "--set max_new_tokens: counts from 1, got 0"),
+        (
+            "max_new_tokens=x",
+            "--set max_new_tokens: Input should be a valid integer, got 'x'; ",
+        ),
+        ("temperatures=[0.5,-1]", "--set temperatures: a temperature is 0 or more, got -1"),
+        ("domains=['chta']", "--set domains: one of chat, code, summary, math, got 'chta'"),
+        ("domains=[]", "--set domains: a list of one or more is allowed, got []"),
+        ("runtime=quick", "--set runtime: one of reference, fast, int8, auto, got 'quick'"),
+        ("seed=-1", "--set seed: counts from 0, got -1"),
+        ("seed=0 stored=False verdicts=[] max_new_tokens=1 temperatures=[0] domains=['math']", ""),
+    ],
+)
+def test_a_value_out_of_its_limits_is_refused_by_the_parameters_name_and_no_kernel_starts(
+    toys, figures, capsys, monkeypatch, given, reason
+):
+    """Through the command, whose line names no option that it lacks."""
+    ran = []
+    monkeypatch.setattr(command, "run_notebook", lambda run, *, refresh: ran.append(run) or "")
+    monkeypatch.setattr(command, "NOTEBOOKS", toys)
+    monkeypatch.setattr(command.main, "__kwdefaults__", {"notebooks": toys})
+    write_toy(toys, "00_toy", "print(seed)", LIMITED)
+    with pytest.raises(SystemExit) as stop:
+        specdec(["reproduce", "--set", *given.split()])
+    assert stop.value.code == (2 if reason else 0) and len(ran) == (not reason)
+    said = capsys.readouterr().err
+    assert said.startswith(f"specdec reproduce: {reason}") if reason else not ran[0].given == ""
+    assert "--max-new-tokens" not in said
 
 
 def test_list_shows_parameters_and_runs_nothing(toys, figures, capsys):
@@ -96,7 +143,7 @@ def test_the_full_profile_is_read_and_checked_and_a_setting_wins(toys, figures):
         (run,) = plan.plan_runs([path], figures, profile="full", settings=settings)
         assert run.parameters == {"width": width}
     full.write_text("widht: 9\nwidth: nine")
-    reason = "width: .* got 'nine'; widht: Extra .*, got 9; 00_toy declares width: int"
+    reason = "full/00.yml width: .* got 'nine'; widht: Extra .*, got 9; 00_toy declares width: int"
     with pytest.raises(ValueError, match=reason):
         plan.plan_runs([path], figures, profile="full")
 
@@ -117,10 +164,10 @@ def test_the_full_profile_is_read_and_checked_and_a_setting_wins(toys, figures):
 def test_a_value_fits_its_annotation_or_is_refused_in_a_short_line(text, annotation, right):
     size = {"size": plan.parse_value(text, annotation)}
     try:
-        plan.check_parameters(size, {"size": annotation}, Path("00_toy.ipynb"))
+        plan.check_parameters(size, {"size": annotation}, Path("00_toy.ipynb"), "--set")
         assert right
     except ValueError as refused:
-        said = rf"size.*Input .*declares size: {re.escape(annotation)}"
+        said = rf"--set size.*Input .*declares size: {re.escape(annotation)}"
         assert not right and re.fullmatch(said, str(refused)) and len(str(refused)) < 250
 
 

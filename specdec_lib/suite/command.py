@@ -4,7 +4,7 @@ import re
 import sys
 from importlib import import_module
 
-from specdec_lib.measure.commands.commandline import OPTIONS, shorten
+from specdec_lib.measure.commands.commandline import Parser, shorten
 
 VERBS = {  # by verb: the module whose function runs it, `main` if none is named, and what it does
     "reproduce": ("suite.reproduce.command", "run the notebooks and make every figure"),
@@ -37,9 +37,10 @@ VERBS = {  # by verb: the module whose function runs it, `main` if none is named
     "measure regret": ("measure.regret", "what a plan loses against the best setting"),
     "measure learning": ("measure.race.learning", "drafts that learn while they decode"),
 }
-REFUSED, INTERRUPTED = 2, 130  # exit statuses
+REFUSED = 2  # exit statuses
+INTERRUPTED = 130
 LONGEST = 1000  # characters of an error's line
-KEYWORD = re.compile(rf"^({'|'.join(name[2:].replace('-', '_') for name in OPTIONS)})\b")
+KEYWORD = re.compile(r"^[a-z_]+\b")
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -52,6 +53,7 @@ def main(arguments: list[str] | None = None) -> None:
     verb = next((verb for verb in (" ".join(given[:2]), *given[:1]) if verb in VERBS), None)
     if verb is None:
         return _show_verbs(given)
+    Parser.latest = None
     try:
         module, _, function = VERBS[verb][0].partition(":")
         run = getattr(import_module(f"specdec_lib.{module}"), function or "main")
@@ -65,13 +67,18 @@ def main(arguments: list[str] | None = None) -> None:
 
 def _one_line(error: Exception) -> str:
     """An error's message in one short line, of an OSError `file: reason`; a keyword that it begins
-    with becomes the flag.
+    with becomes the flag, if it is an option of the verb that ran.
     """
     message = str(error)
     if isinstance(error, OSError) and error.filename and error.strerror:
         message = f"{error.filename}: {error.strerror}"
     line = shorten("; ".join(filter(None, map(str.strip, message.splitlines()))), LONGEST)
-    return KEYWORD.sub(lambda name: f"--{name[0].replace('_', '-')}", line)
+    options = Parser.latest.common if Parser.latest else []
+    keyword = KEYWORD.match(line)
+    if keyword is None:
+        return line
+    flag = f"--{keyword[0].replace('_', '-')}"
+    return flag + line[keyword.end() :] if flag in options else line
 
 
 def _show_verbs(given: list[str]) -> None:

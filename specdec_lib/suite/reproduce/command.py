@@ -75,7 +75,8 @@ def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     modes = parser.add_mutually_exclusive_group()
     for name, what in MODES.items():
         modes.add_argument(name, action="store_true", help=what)
-    add, each = parser.add_argument, "parameters, for every notebook that has them"
+    add = parser.add_argument
+    each = "parameters, for every notebook that has them"
     add("--only", metavar="NN", help="numbers or names of notebooks; all without", **SEVERAL)
     add("--set", metavar="name=value", help=each, **SEVERAL)
     what = "smoke: the defaults; full: notebooks/full/NN.yml"
@@ -176,12 +177,19 @@ def _execute(run: NotebookRun) -> str:
     run.kept.parent.mkdir(parents=True, exist_ok=True)
     begun = Manifest(run.profile, run.parameters, run.fingerprint, "running", made_here())
     begun.write(run.manifest)
-    before, clock = _figure_files(run), time.monotonic()
+    before = _figure_files(run)
+    clock = time.monotonic()
     error = _papermill(run)
-    seconds, after = round(time.monotonic() - clock, 1), _figure_files(run)
-    figures = {path.name: file_digest(path) for path, *_ in sorted(after - before)}
-    ended = {"state": "failed" if error else "finished", "seconds": seconds, "figures": figures}
-    dataclasses.replace(begun, error=error, **ended).write(run.manifest)
+    seconds = round(time.monotonic() - clock, 1)
+    written = sorted(_figure_files(run) - before)
+    ended = dataclasses.replace(
+        begun,
+        error=error,
+        state="failed" if error else "finished",
+        seconds=seconds,
+        figures={path.name: file_digest(path) for path, *_ in written},
+    )
+    ended.write(run.manifest)
     return error
 
 
@@ -192,7 +200,8 @@ def _papermill(run: NotebookRun) -> str:
     from papermill.exceptions import PapermillExecutionError
     from traitlets.config import Config
 
-    unfinished, failure = partial(run.kept, ".ipynb"), None
+    unfinished = partial(run.kept, ".ipynb")
+    failure = None
     try:
         with _environment(run.figures):
             papermill.execute_notebook(
@@ -238,9 +247,12 @@ def _figure_files(run: NotebookRun) -> set[tuple[Path, int, int]]:
 
 def explain_failure(problem: Exception, run: NotebookRun) -> str:
     """The notebook, the cell, the reason, the parameters and where the run is kept, as lines."""
-    name, said, cell = type(problem).__name__, str(problem), ""
+    name = type(problem).__name__
+    said = str(problem)
+    cell = ""
     if "ename" in vars(problem):  # papermill's error with the kernel's own exception
-        name, said = problem.ename, problem.evalue
+        name = problem.ename
+        said = problem.evalue
         first = problem.source.strip().partition("\n")[0]
         cell = f", code cell In [{problem.exec_count}], which begins {first!r}"
     lines = [f"{run.notebook.name}{cell}: {name}: {said}".splitlines()[0]]

@@ -14,6 +14,9 @@ from specdec_lib.suite.notebook import read_cells, read_parameters
 
 PROFILES = ("smoke", "full")
 KINDS = {kind.__name__: kind for kind in (int, float, str, bool, list, dict)}
+FROM_ZERO = ("seed", "prompt")  # whole numbers that may be 0; all others count from 1
+TEMPERATURES = ("temperature", "temperatures")
+MAY_BE_EMPTY = ("verdicts",)  # lists
 UNUSED = ("suite/gallery", "suite/reproduce")  # parts of the library that no notebook depends on
 
 
@@ -67,8 +70,10 @@ class NotebookRun:
 @functools.cache
 def _surroundings() -> dict[str, str]:
     """A hash each of the library, the data and the lock."""
-    library, data = REPOSITORY / "specdec_lib", REPOSITORY / "data"
-    unused, cache = {library / part for part in UNUSED}, data / "cache"
+    library = REPOSITORY / "specdec_lib"
+    data = REPOSITORY / "data"
+    cache = data / "cache"
+    unused = {library / part for part in UNUSED}
     parts = {
         "library": [one for one in library.rglob("*.py") if unused.isdisjoint(one.parents)],
         "data": [one for one in data.rglob("*") if one.is_file() and cache not in one.parents],
@@ -119,16 +124,20 @@ def plan_runs(
         given[name] = text
     declared = {path: read_parameters(path) for path in notebooks}
     allowed = {name for known in declared.values() for name in known}
-    if unknown := sorted(given.keys() - allowed):
-        there = f"no chosen notebook has it; there are {', '.join(sorted(allowed)) or 'none'}"
-        raise ValueError(f"--set {', '.join(unknown)}: {there}")
+    unknown = sorted(given.keys() - allowed)
+    if unknown:
+        raise ValueError(
+            f"--set {', '.join(unknown)}: no chosen notebook has it;"
+            f" there are {', '.join(sorted(allowed)) or 'none'}"
+        )
     runs = []
     for path, known in declared.items():
         kinds = {name: one["inferred_type_name"] for name, one in known.items()}
+        full = _profile_values(path, profile)
+        check_parameters(full, kinds, path, f"{profile}/{path.stem[:2]}.yml")
         own = {name: parse_value(given[name], kinds[name]) for name in given if name in kinds}
-        values = _profile_values(path, profile) | own
-        check_parameters(values, kinds, path)
-        runs.append(NotebookRun(path, figures, profile, values))
+        check_parameters(own, kinds, path, "--set")
+        runs.append(NotebookRun(path, figures, profile, full | own))
     return runs
 
 
@@ -155,10 +164,12 @@ def _profile_values(notebook: Path, profile: str) -> dict[str, object]:
 
 
 def check_parameters(
-    values: Mapping[str, object], kinds: Mapping[str, str], notebook: Path
+    values: Mapping[str, object], kinds: Mapping[str, str], notebook: Path, given_by: str
 ) -> None:
-    """Raises ValueError unless all values fit the annotations that a notebook declares: int, float,
-    str, bool, or list or dict of them; a whole number is a float too.
+    """Raises ValueError unless all values fit the annotations that a notebook declares (int, float,
+    str, bool, or list or dict of them; a whole number is a float too) and `check_limits`.
+
+    given_by    what the values come from, such as "--set", for the message
     """
     from pydantic import ConfigDict, ValidationError, create_model
 
@@ -166,8 +177,46 @@ def check_parameters(
 
     config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
     fields = {name: (eval(one, {"__builtins__": {}}, KINDS), None) for name, one in kinds.items()}
+    model = create_model("Parameters", __config__=config, **fields)
     try:
-        create_model("Parameters", __config__=config, **fields)(**values)
+        model(**values)
     except ValidationError as problem:
-        said = f"{notebook.stem} declares {', '.join(map(': '.join, kinds.items()))}"
-        raise ValueError(f"{wrong_fields(problem, notebook.stem)}; {said}") from problem
+        declared = ", ".join(f"{name}: {kind}" for name, kind in kinds.items())
+        raise ValueError(
+            f"{given_by} {wrong_fields(problem, notebook.stem)};"
+            f" {notebook.stem} declares {declared}"
+        ) from problem
+    for name, value in values.items():
+        check_limits(name, value, given_by)
+
+
+def check_limits(name: str, value: object, given_by: str) -> None:
+    """Raises ValueError if a parameter of the right kind has a value that no notebook takes: whole
+    numbers count from 1, or from 0, temperatures are 0 or more, texts are names that there are.
+    """
+    if isinstance(value, list) and not value and name not in MAY_BE_EMPTY:
+        raise ValueError(f"{given_by} {name}: a list of one or more is allowed, got []")
+    for one in value if isinstance(value, list) else [value]:
+        if type(one) is int and name not in TEMPERATURES:
+            least = 0 if name in FROM_ZERO else 1
+            if one < least:
+                raise ValueError(f"{given_by} {name}: counts from {least}, got {one}")
+        elif name in TEMPERATURES and one < 0:
+            raise ValueError(f"{given_by} {name}: a temperature is 0 or more, got {one}")
+        elif isinstance(one, str):
+            names = allowed_names(name)
+            if names and one not in names:
+                raise ValueError(f"{given_by} {name}: one of {', '.join(names)}, got {one!r}")
+
+
+def allowed_names(parameter: str) -> tuple[str, ...]:
+    """The texts that a parameter of this name may have; none if any is allowed."""
+    if parameter in ("domain", "domains"):
+        from specdec_lib.workload import DOMAINS
+
+        return tuple(DOMAINS)
+    if parameter in ("runtime", "runtimes"):
+        from specdec_lib.models.loading import RUNTIMES
+
+        return RUNTIMES
+    return ()
