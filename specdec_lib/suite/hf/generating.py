@@ -27,11 +27,11 @@ from specdec_lib.core.verify import look_up
 from specdec_lib.models.cached.model import CachedModel
 from specdec_lib.models.seq2seq import Seq2SeqModel
 from specdec_lib.suite.hf.options import (
-    check_arguments,
     check_encoded,
     check_length,
     check_options,
     prompt_of,
+    refuse_arguments,
     sampler_of,
     with_stop_strings,
 )
@@ -93,7 +93,7 @@ class Speculative:
 
         Raises ValueError for an argument that cannot be honoured.
         """
-        check_arguments(options)
+        refuse_arguments(options)
         if streamer is not None and self.streamer is not None:
             raise ValueError("one streamer is allowed, got one of `generate` and one of the door")
         door = self if streamer is None else replace(self, streamer=streamer)

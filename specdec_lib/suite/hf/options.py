@@ -57,7 +57,7 @@ REFUSED = {  # arguments of `generate` that cannot be honoured, and why
 ONLY = "only token ids and their mask are read, and the guesses come from the draft"
 
 
-def check_arguments(options: Mapping[str, object]) -> None:
+def refuse_arguments(options: Mapping[str, object]) -> None:
     """Raises ValueError naming an argument of `generate` that cannot be honoured, and of which it
     would not tell.
     """

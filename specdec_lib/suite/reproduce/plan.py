@@ -167,7 +167,7 @@ def check_parameters(
     values: Mapping[str, object], kinds: Mapping[str, str], notebook: Path, given_by: str
 ) -> None:
     """Raises ValueError unless all values fit the annotations that a notebook declares (int, float,
-    str, bool, or list or dict of them; a whole number is a float too) and `check_limits`.
+    str, bool, or list or dict of them; a whole number is a float too) and `check_bounds`.
 
     given_by    what the values come from, such as "--set", for the message
     """
@@ -187,10 +187,10 @@ def check_parameters(
             f" {notebook.stem} declares {declared}"
         ) from problem
     for name, value in values.items():
-        check_limits(name, value, given_by)
+        check_bounds(name, value, given_by)
 
 
-def check_limits(name: str, value: object, given_by: str) -> None:
+def check_bounds(name: str, value: object, given_by: str) -> None:
     """Raises ValueError if a parameter of the right kind has a value that no notebook takes: whole
     numbers count from 1, or from 0, temperatures are 0 or more, texts are names that there are.
     """
