@@ -17,13 +17,8 @@ from specdec_lib.drafts.max_gram import MaxGram
 from specdec_lib.drafts.staged import StagedChain, StagedTree
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
 from specdec_lib.measure.race import families
-<<<<<<< HEAD
-from specdec_lib.models.loading import load_model, load_seq2seq
-from specdec_lib.workload import Prompt, load_ladder, load_pair
-=======
 from specdec_lib.models.loading import load_model, load_seq2seq, why_not_fast
-from specdec_lib.workload import Prompt, load_ladder
->>>>>>> 10d3c91 (The fast runtime reads bfloat16 and float16 weights, and compare and plan say why auto does not take it; settings of a compiled tree by name; one statement a line)
+from specdec_lib.workload import Prompt, load_ladder, load_pair
 
 TEXT = "def f(x):\n    return"
 
