@@ -140,7 +140,7 @@ def test_where_a_draft_reads_less_than_the_target_it_guesses_nothing_beyond(
         (load_model, {"dtype": "int8"}, "float32, float64, bfloat16"),
         (load_model, {"device": "tpu"}, 'device is "auto", "cpu" or'),
         (load_model, {"runtime": "quick"}, "reference, fast, int8, auto, got 'quick'"),
-        (load_model, {"runtime": "fast", "dtype": "bfloat16"}, "float32 on the CPU"),
+        (load_model, {"runtime": "fast", "dtype": "float64"}, "float32 on the CPU"),
     ],
 )
 def test_what_cannot_be_loaded_so_is_refused(folders, load, options, said):
