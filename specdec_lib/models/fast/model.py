@@ -117,7 +117,7 @@ class FastModel:
         match: MatchTable,
         scout: Scout | None = None,
     ) -> TokenTree | None:
-        guesser, guided, source = scout or (NO_GUESSES, 0, "")
+        scout = scout or Scout(NO_GUESSES, guided=0, source="")
         settings = self._growth_settings(
             context,
             chance,
@@ -125,8 +125,7 @@ class FastModel:
             budget=budget,
             floor=floor,
             match=match,
-            guesser=guesser,
-            guided=guided,
+            scout=scout,
         )
         if settings is None:
             return None
@@ -139,7 +138,7 @@ class FastModel:
                 return None
             nodes, scores = self._grow_compiled(plan, settings._replace(ids=self._ids))
         tokens, parents, _, scouted = nodes[:, 1:].tolist()
-        sources = [source if its else self.name for its in scouted]
+        sources = [scout.source if its else self.name for its in scouted]
         return root.grown(tokens, parents, source=sources, scores=scores[1:].tolist())
 
     def _growth_settings(
@@ -151,20 +150,19 @@ class FastModel:
         budget: int | None,
         floor: float,
         match: MatchTable,
-        guesser: Guesser,
-        guided: int,
+        scout: Scout,
     ) -> GrowthSettings | None:
         """What the compiled call grows, within the model's positions; None without support. A
         prompt that is read later may change the ids.
         """
         room = max(0, self.max_positions - len(context) + 1)
         short = [min(width, self.vocabulary) for width in widths[:room]]
-        most_nodes, most_rows = _tree_sizes(short, budget, guided * guesser.guesses)
+        most_nodes, most_rows = _tree_sizes(short, budget, scout.guided * scout.guesser.guesses)
         sampling = choices.compiled_sampling(chance.sampler, match, self.vocabulary)
         fixed = budget and chance.sampler.temperature > 0 and not match.edges
         if sampling is None or fixed or not short or max(most_nodes, most_rows, *short) > MOST:
             return None
-        deepest = len(short) + len(guesser.limits[0])
+        deepest = len(short) + len(scout.guesser.limits[0])
         return GrowthSettings(
             widths=np.array(short),
             budget=budget or 0,
@@ -172,8 +170,8 @@ class FastModel:
             sampling=sampling,
             noise_keys=choices.noise_keys(chance, len(context), deepest),
             ids=self._ids,
-            guesser=guesser,
-            guided=guided,
+            guesser=scout.guesser,
+            guided=scout.guided,
             most_nodes=most_nodes,
             most_rows=most_rows,
         )
