@@ -166,9 +166,16 @@ class Chart:
     def name_places(self, axis: str, names: Iterable[object], *, longest: int = 24) -> "Chart":
         """The names, each once, at 0, 1, 2, … along an axis: from the left, or from the top."""
         words = [wrap(name, longest) for name in names_of(names)]
-        ends = [-0.5, len(words) - 0.5][:: 1 if axis == "x" else -1]
-        ticks = {"tickvals": list(range(len(words))), "ticktext": words, "tickangle": 0}
-        return self.axis(axis, **ticks, range=ends, showgrid=False, showline=True)
+        first, last = -0.5, len(words) - 0.5
+        return self.axis(
+            axis,
+            tickvals=list(range(len(words))),
+            ticktext=words,
+            tickangle=0,
+            range=[first, last] if axis == "x" else [last, first],
+            showgrid=False,
+            showline=True,
+        )
 
     def start_at_zero(
         self, axis: str, room: float, *, least: float = 0, top: float = math.inf, panel: str = ""
@@ -182,9 +189,12 @@ class Chart:
         self, axis: str, ticks: Sequence[float], ends: Sequence[float] = ()
     ) -> "Chart":
         """A logarithmic axis with these ticks, between two ends; plotly wants their exponents."""
-        span = {"range": [math.log10(end) for end in ends]} if ends else {}
-        words = [f"{tick:g}" for tick in ticks]
-        return self.axis(axis, type="log", **span, tickvals=ticks, ticktext=words)
+        look: dict[str, object] = {"type": "log"}
+        if ends:
+            look["range"] = [math.log10(end) for end in ends]
+        look["tickvals"] = ticks
+        look["ticktext"] = [f"{tick:g}" for tick in ticks]
+        return self.axis(axis, **look)
 
     def count_in_powers(self, values: Iterable[float]) -> "Chart":
         """An x axis on which each doubling is one step, with a tick at each power of 2."""
@@ -201,8 +211,10 @@ class Chart:
         room     characters in a line of the headline, where the names left of the panels take so
                  much that the figure's width does not tell
         """
-        if plain:
-            {"x": self.figure.add_vline, "y": self.figure.add_hline}[plain](1, **PLAIN)
+        if plain == "x":
+            self.figure.add_vline(1, **PLAIN)
+        if plain == "y":
+            self.figure.add_hline(1, **PLAIN)
         layout = self.figure.layout
         room = room or int((layout.width - 60) / HEADLINE_LETTER)
         lines = textwrap.wrap(text, room) + textwrap.wrap(self._behind(bare), room)
@@ -224,18 +236,34 @@ class Chart:
 
     def _behind(self, bare: str) -> str:
         """From how many prompts it is, which have intervals, and the machines that were timed."""
-        told = [rows["prompts"].dropna() for rows in self.drawn if {"low", "prompts"} <= set(rows)]
-        timed = [rows["machine"].dropna() for rows in self.drawn if "machine" in rows]
-        counts, machines = sorted(set().union(*told)), sorted(set().union(*timed))
-        said = ""
-        if counts:
-            least, most = int(counts[0]), int(counts[-1])
-            fewer = f" where {LEAST_PROMPTS} or more" if least < LEAST_PROMPTS else ""
-            have = f"with 95 % intervals{fewer}{bare and f', none {bare}'}"
-            have = have if most >= LEAST_PROMPTS else "too few for intervals"
-            counted = f"{least} to {most}" if most > least else f"{least}"
-            said = f"From {counted} prompt{'s' if most > 1 else ''}, {have}"
+        counts: set[float] = set()
+        machines: set[str] = set()
+        for rows in self.drawn:
+            if {"low", "prompts"} <= set(rows):
+                counts.update(rows["prompts"].dropna())
+            if "machine" in rows:
+                machines.update(rows["machine"].dropna())
+        said = _prompts_behind(counts, bare) if counts else ""
         if machines:
-            names = (re.sub(r"-(\d+)-threads$", r", \1 threads", name) for name in machines)
-            said += f"{'; m' if said else 'M'}achine: {' and '.join(names)}"
-        return said.replace(", 1 threads", ", 1 thread")
+            names = " and ".join(_machine(name) for name in sorted(machines))
+            said += f"; machine: {names}" if said else f"Machine: {names}"
+        return said
+
+
+def _prompts_behind(counts: set[float], bare: str) -> str:
+    """From how many prompts the marks are, and whether they have intervals."""
+    least, most = int(min(counts)), int(max(counts))
+    counted = f"{least} to {most}" if most > least else f"{least}"
+    said = f"From {counted} prompts" if most > 1 else f"From {counted} prompt"
+    if most < LEAST_PROMPTS:
+        return f"{said}, too few for intervals"
+    said += ", with 95 % intervals"
+    if least < LEAST_PROMPTS:
+        said += f" where {LEAST_PROMPTS} or more"
+    return f"{said}, none {bare}" if bare else said
+
+
+def _machine(name: str) -> str:
+    """A machine's name in words: "zen-4-threads" is "zen, 4 threads"."""
+    words = re.sub(r"-(\d+)-threads$", r", \1 threads", name)
+    return re.sub(r", 1 threads$", ", 1 thread", words)

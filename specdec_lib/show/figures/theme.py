@@ -65,7 +65,10 @@ class Look:
         return {"color": self.colour, "symbol": self.symbol, "size": size, "line": rim}
 
     def bar(self) -> dict[str, object]:
-        fill, ink = (self.colour, tint(self.colour))[:: 1 if self.full else -1]
+        """A bar in the colour itself or its tint, hatched in the other of the two."""
+        fill, ink = tint(self.colour), self.colour
+        if self.full:
+            fill, ink = ink, fill
         hatch = {"shape": self.hatch, "fgcolor": ink, "bgcolor": fill, "size": 6, "solidity": 0.25}
         return {"color": fill, "line": {"color": self.colour, "width": 1.3}, "pattern": hatch}
 
@@ -76,10 +79,12 @@ PAPERS = tuple(Look(INK, symbol=symbol, hatch="/") for symbol in OPEN)  # a look
 
 def looks(names: Iterable[object]) -> dict[str, Look]:
     """A look per name: words with a meaning keep their colour, others share what is left."""
-    words, known = names_of(names), {}
+    words = names_of(names)
+    known = {}
     for word in words:
         method = re.split(r" (?=of \d|\d)", word, maxsplit=1)[0]
-        if colour := MEANINGS.get(word) or METHODS.get(method):
+        colour = MEANINGS.get(word) or METHODS.get(method)
+        if colour:
             known[word] = colour
     free = cycle(colour for colour in STRANGERS if colour not in known.values())
     ways = zip(words, cycle(DASHES), cycle(SYMBOLS), cycle(HATCHES), strict=False)

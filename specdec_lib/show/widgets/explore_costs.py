@@ -85,7 +85,9 @@ def break_even_explorer(
         raise ValueError("the map needs a curve of the target's pass, or None, by name; got none")
 
     def draw(length: int, host: float, verify: str, map: str, **at: float) -> Shown:
-        rate, cost = here = at["acceptance_rate"], at["cost"]
+        rate = at["acceptance_rate"]
+        cost = at["cost"]
+        here = rate, cost
         options = {"verify": curves[verify], "overhead": host}
         mapped, which = [length], f"a chain of {length}"
         if map == BEST:
@@ -159,7 +161,8 @@ def plan_explorer(
     if not sources:
         raise ValueError("a plan needs a source with rates of two ranks, got none")
     starts = {name: _start(one, target) for name, one in sources.items()}
-    ((_, *rest), passes), start = next(iter(sources.values())), next(iter(starts.values()))
+    (_, *rest), passes = next(iter(sources.values()))
+    start = next(iter(starts.values()))
 
     def draw(first: float, others: float, cost: float, rows: float, host: float) -> Shown:
         left = (1 - first) * others / sum(rest)
