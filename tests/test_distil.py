@@ -12,15 +12,15 @@ from tokenizers import Tokenizer, decoders, models
 from tokenizers.pre_tokenizers import ByteLevel
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
+from specdec_lib.core.files import tensor_file
 from specdec_lib.models import batched
 from specdec_lib.models.batched import BatchedPasses
 from specdec_lib.models.students import assemble, build_student, own_weights, save_student
 from specdec_lib.suite.distil import lessons as teaching
-from specdec_lib.suite.distil import training, writing
+from specdec_lib.suite.distil import requests, shards, training, writing
 from specdec_lib.suite.distil.lessons import Lesson, frequent_tokens, read_lessons, teach
+from specdec_lib.suite.distil.shards import Conversation
 from specdec_lib.suite.distil.training import TrainingPlan, divergence, judge, train_student
-from specdec_lib.suite.distil.writing import Conversation
-from specdec_lib.workload import DOMAINS
 
 TEMPLATE = (
     "{% for one in messages %}<|im_start|>{{ one.role }}\n{{ one.content }}<|im_end|>\n{% endfor %}"
@@ -52,20 +52,49 @@ def texts(count: int = 24) -> list[Conversation]:
 
     def one(number: int) -> Conversation:
         ids = torch.randint(60, (8 + number % 5,), generator=made).tolist()
-        return Conversation(tuple(ids), 3, number % 2 == 0, True, "chat" if number % 3 else "code")
+        return Conversation(
+            tuple(ids), ((3, len(ids)),), number % 2 == 0, True, "chat" if number % 3 else "code"
+        )
 
     return [one(number) for number in range(count)]
 
 
 def test_shards_come_back_and_a_run_that_was_killed_goes_on(tmp_path, monkeypatch):
-    conversations = [Conversation((1, 65_535, 3), 1, True, True, "math"), *texts(2)]
-    monkeypatch.setattr(writing, "SHARD_ANSWER_TOKENS", 7)
-    for number, _ in enumerate(writing.stored(tmp_path, conversations)):
-        assert writing.read_text(tmp_path) == conversations[: number + 1]  # nothing waits
-    next(writing.stored(tmp_path, conversations))
-    shards = writing.list_shards(tmp_path)
-    assert [len(list(writing.read_shard(path))) for path in shards] == [2, 1, 1]
-    assert writing.read_text(tmp_path) == [*conversations, conversations[0]]
+    talk = Conversation((1, 65_536, 3, 4, 5), ((1, 2), (3, 5)), True, False, "dialogue")
+    conversations = [talk, *texts(2)]
+    monkeypatch.setattr(shards, "SHARD_ANSWER_TOKENS", 7)
+    monkeypatch.setattr(shards, "WRITE_SECONDS", -1)
+    for number, _ in enumerate(shards.stored(tmp_path, conversations)):
+        assert shards.read_text(tmp_path) == conversations[: number + 1]  # nothing waits
+    killed = shards.stored(tmp_path, conversations)
+    next(killed)
+    killed.close()
+    paths = shards.list_shards(tmp_path)
+    assert [len(list(shards.read_shard(path))) for path in paths] == [2, 1, 1]
+    assert shards.read_text(tmp_path) == [*conversations, conversations[0]]
+
+
+def test_a_shard_that_grows_is_written_from_time_to_time_and_at_its_end(tmp_path, monkeypatch):
+    writes = []
+    monkeypatch.setattr(shards, "_write", lambda *given: writes.append(len(given[-1])))
+    list(shards.stored(tmp_path, texts(5)))
+    assert writes == [5]
+    monkeypatch.setattr(shards, "WRITE_SECONDS", -1)
+    list(shards.stored(tmp_path, texts(5)))
+    assert writes == [5, 1, 2, 3, 4, 5, 5]
+
+
+def test_ids_of_more_than_16_bits_are_stored_in_32(tmp_path):
+    def stored_type(largest: int) -> torch.dtype:
+        one = Conversation((1, largest, 3), ((1, 3),), True, True, "chat")
+        path = tmp_path / f"{largest}.safetensors"
+        path.write_bytes(shards.pack([one]))
+        assert list(shards.read_shard(path)) == [one]
+        with tensor_file(path) as file:
+            return file.get_tensor("ids").dtype
+
+    assert stored_type(65_535) == torch.uint16
+    assert stored_type(65_536) == stored_type(151_000) == torch.int32
 
 
 def after_passes(model: LlamaForCausalLM, texts: list[list[int]]) -> torch.Tensor:
@@ -93,6 +122,24 @@ def test_the_batched_passes_give_hugging_faces_logits():
     assert near.max() < 0.15 and far.min() > 1
 
 
+def test_texts_read_in_one_pass_are_those_read_token_by_token():
+    """Also behind what a sequence has read before, and beside one that waits."""
+    model = network()
+    random = torch.Generator().manual_seed(2)
+    texts = [torch.randint(60, (size,), generator=random).tolist() for size in (9, 4, 6)]
+    more = [torch.randint(60, (size,), generator=random).tolist() for size in (2, 5, 1)]
+    passes = BatchedPasses(model, 3, 20, dtype=torch.float32)
+    first = passes.read([2, 0, 1], texts, [0, 0, 0])
+    passes.logits(torch.tensor([7, 8, 9]), torch.tensor([4, 6, 9]))  # written over by the next
+    second = passes.read([2, 0, 1], more, [9, 4, 6])
+    with torch.no_grad():
+        for place, (text, later) in enumerate(zip(texts, more, strict=True)):
+            wanted = model(torch.tensor([text + later])).logits[0]
+            assert torch.allclose(first[place], wanted[len(text) - 1], atol=1e-4)
+            assert torch.allclose(second[place], wanted[-1], atol=1e-4)
+            assert not torch.allclose(second[place], wanted[-2], atol=1e-1)
+
+
 def test_frequencies_of_the_rotation_are_not_rounded():
     """In bfloat16 a key at position 250 would be turned by half a radian."""
     body = BatchedPasses(network(), 1, 4, dtype=torch.bfloat16).body
@@ -104,16 +151,21 @@ def test_frequencies_of_the_rotation_are_not_rounded():
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Few short conversations, small files and steps; float32, whose digits are compared here."""
     for module in (batched, teaching, training):
-        monkeypatch.setattr(module, "fastest_dtype", lambda: torch.float32)
+        monkeypatch.setattr(module, "fastest_dtype", lambda *device: torch.float32)
     monkeypatch.setattr(teaching, "LESSONS_PER_FILE", 10)
     monkeypatch.setattr(training, "BATCH_TOKENS", 60)
-    monkeypatch.setattr(writing, "REQUEST_TOKENS", dict.fromkeys(DOMAINS, 6))
+    monkeypatch.setattr(requests, "ADDED", dict.fromkeys(requests.ADDED, 6))
     monkeypatch.setattr(writing, "ANSWER_TOKENS", 20)
-    monkeypatch.setattr(writing, "SEQUENCES", 4)
+    monkeypatch.setattr(writing, "ARTICLE_TOKENS", 20)
+
+
+OWN_KINDS = ("chat", "code", "summary", "math", "question", "dialogue", "rewriting")
 
 
 def write(model: LlamaForCausalLM, count: int, seed: int = 3) -> list[Conversation]:
-    return list(islice(writing.Writer(model, tokenizer(), seed=seed).write(), count))
+    asked = requests.Requests([], dict.fromkeys(OWN_KINDS, 1.0), [], seed)
+    writer = writing.Writer(model, tokenizer(), asked, sequences=4, positions=400)
+    return list(islice(writer.write(), count))
 
 
 def test_greedy_answers_are_the_likeliest_tokens_and_drawn_ones_are_not():
@@ -121,10 +173,12 @@ def test_greedy_answers_are_the_likeliest_tokens_and_drawn_ones_are_not():
     lags = {True: 0.0, False: 0.0}  # by greedy: how far a chosen logit is below the best, at most
     for one in write(model, 24):
         with torch.no_grad():
-            rows = model(torch.tensor([one.ids])).logits[0, one.start - 1 : -1]
-        chosen = rows.gather(1, torch.tensor(one.ids[one.start :])[:, None])[:, 0]
-        lag = float((rows.max(dim=-1).values - chosen).max()) / float(rows.std())
-        lags[one.greedy] = max(lags[one.greedy], lag)
+            logits = model(torch.tensor([one.ids])).logits[0]
+        for first, end in one.answers:
+            rows = logits[first - 1 : end - 1]
+            chosen = rows.gather(1, torch.tensor(one.ids[first:end])[:, None])[:, 0]
+            lag = float((rows.max(dim=-1).values - chosen).max()) / float(rows.std())
+            lags[one.greedy] = max(lags[one.greedy], lag)
     assert lags[True] < 0.3 < 1 < lags[False]
 
 
@@ -133,11 +187,15 @@ def test_a_conversation_that_ends_is_replaced_and_each_has_its_template():
     found = write(network(259), 24)
     assert len(found) == 24 > 4 and {one.greedy for one in found} == {True, False}
     for one in found:
-        asked, answer = reader.decode(one.ids[: one.start]), one.ids[one.start :]
-        assert asked.startswith("<|im_start|>user\n")
-        assert asked.endswith("<|im_end|>\n<|im_start|>assistant\n")
-        assert 1 <= len(answer) <= 20 and one.domain in DOMAINS
-        assert one.done == (answer[-1] == reader.convert_tokens_to_ids("<|im_end|>"))
+        assert reader.decode(one.ids[: one.start]).startswith("<|im_start|>user\n")
+        for first, end in one.answers:
+            asked = reader.decode(one.ids[:first])
+            assert asked.endswith("<|im_end|>\n<|im_start|>assistant\n")
+            assert 1 <= end - first <= 20
+        assert one.kind in OWN_KINDS and len(one.ids) == one.answers[-1][1]
+        assert len(one.answers) == 1 or one.kind == "dialogue"
+        assert one.done == (one.ids[-1] == reader.convert_tokens_to_ids("<|im_end|>"))
+    assert max(len(one.answers) for one in found) > 1
     assert write(network(259), 6) == found[:6] != write(network(259), 6, seed=4)
 
 
@@ -170,7 +228,7 @@ def test_lessons_are_kept_and_those_of_other_texts_or_another_head_refused(taugh
 
 
 def test_frequent_tokens_are_counted_in_answers_only():
-    told = [Conversation((9, 9, 9, 4, 4, 5), 3, True, True, "chat")]
+    told = [Conversation((9, 9, 9, 4, 4, 5), ((3, 6),), True, True, "chat")]
     assert frequent_tokens(told, 2, 5) == [4, 5]
     assert frequent_tokens(told, 2, 7) == [4, 7]
 

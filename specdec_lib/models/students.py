@@ -47,26 +47,39 @@ def save_student(student: LlamaForCausalLM, path: Path, about: dict) -> None:
     """Store a student's own weights, and `about` as JSON. Matrices are rounded to 8 bits
     with a scale per row, other weights stay float32.
     """
+    write_whole(path, save(pack_weights(own_weights(student)), {"about": json.dumps(about)}))
+
+
+def pack_weights(weights: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Weights by name as they are stored: matrices in 8 bits with a scale per row."""
     content = {}
-    for name, tensor in own_weights(student).items():
-        content[name] = tensor.detach().float()
-        if tensor.dim() == 2:
-            scale = content[name].abs().amax(dim=1, keepdim=True).clamp(min=1e-12) / 127
-            content |= {name: (content[name] / scale).round().to(torch.int8), name + SCALE: scale}
-    write_whole(path, save(content, {"about": json.dumps(about)}))
+    for name, tensor in weights.items():
+        whole = tensor.detach().float().cpu().contiguous()
+        if tensor.dim() != 2:
+            content[name] = whole
+            continue
+        scale = whole.abs().amax(dim=1, keepdim=True).clamp(min=1e-12) / 127
+        content[name] = (whole / scale).round().to(torch.int8)
+        content[name + SCALE] = scale
+    return content
+
+
+def unpack_weights(path: Path) -> dict[str, Tensor]:
+    """What `pack_weights` made, from a file, in float32."""
+    with tensor_file(path) as file:
+        stored = {name: file.get_tensor(name).float() for name in file.keys()}
+    return {
+        name: tensor * stored[name + SCALE] if name + SCALE in stored else tensor
+        for name, tensor in stored.items()
+        if not name.endswith(SCALE)
+    }
 
 
 def assemble(target: LlamaForCausalLM, path: Path) -> LlamaForCausalLM:
     """Build the student whose weights `save_student` stored, with the target's embedding and head.
     Raises ValueError if the weights are those of another target's student.
     """
-    with tensor_file(path) as file:
-        stored = {name: file.get_tensor(name).float() for name in file.keys()}
-    weights = {
-        name: (tensor * stored.get(name + SCALE, torch.ones(1))).to(target.dtype)
-        for name, tensor in stored.items()
-        if not name.endswith(SCALE)
-    }
+    weights = {name: one.to(target.dtype) for name, one in unpack_weights(path).items()}
     layers = len({name.split(".")[2] for name in weights if name.startswith("model.layers.")})
     student = build_student(target, range(layers))
     wanted = {name: tensor.shape for name, tensor in own_weights(student).items()}

@@ -24,7 +24,7 @@ from specdec_lib.core.files import cache_folder, tensor_file, write_whole
 from specdec_lib.measure.commands.commandline import Parser
 from specdec_lib.measure.sweep.kept import short_digest
 from specdec_lib.models.batched import fastest_dtype
-from specdec_lib.suite.distil.writing import Conversation, add_text, read_text
+from specdec_lib.suite.distil.shards import Conversation, add_text, read_text
 from specdec_lib.suite.setup import load_target
 
 HEAD_TOKENS = 8192  # ids that a draft proposes
@@ -63,7 +63,9 @@ def read_head(folder: Path) -> list[int]:
 
 def frequent_tokens(conversations: Iterable[Conversation], size: int, stop: int) -> list[int]:
     """The `size` most frequent tokens of the answers in order of id, the stop token among them."""
-    counts = Counter(token for one in conversations for token in one.ids[one.start :])
+    counts = Counter(
+        token for one in conversations for first, end in one.answers for token in one.ids[first:end]
+    )
     ranked = sorted({stop, *counts}, key=lambda token: (token != stop, -counts[token], token))
     return sorted(ranked[:size])
 
@@ -110,7 +112,10 @@ def before_answers(
     """What a head would read before every answer token, per conversation."""
     ids = pad_sequence([torch.tensor(one.ids) for one in conversations], batch_first=True)
     pairs = zip(body(ids, use_cache=False)[0], conversations, strict=True)
-    return [hidden[one.start - 1 : len(one.ids) - 1] for hidden, one in pairs]
+    return [
+        torch.cat([hidden[first - 1 : end - 1] for first, end in one.answers])
+        for hidden, one in pairs
+    ]
 
 
 def _files(
@@ -119,5 +124,5 @@ def _files(
     """The conversations of each file of lessons, whose name is a digest of what it follows from."""
     for first in range(0, len(conversations), LESSONS_PER_FILE):
         group = conversations[first : first + LESSONS_PER_FILE]
-        shown = repr((TOP, list(head), [(list(one.ids), one.start) for one in group]))
+        shown = repr((TOP, list(head), [(list(one.ids), one.answers) for one in group]))
         yield folder / f"{short_digest(shown)}.safetensors", group

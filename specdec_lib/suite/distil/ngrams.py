@@ -30,7 +30,7 @@ from specdec_lib.models.batched import BatchedPasses, draw
 from specdec_lib.models.katz.model import Katz
 from specdec_lib.models.students import assemble
 from specdec_lib.suite.distil.lessons import read_head
-from specdec_lib.suite.distil.writing import Conversation, add_text, read_text
+from specdec_lib.suite.distil.shards import Conversation, add_text, read_text
 from specdec_lib.suite.setup import load_target
 from specdec_lib.workload import Ladder, Prompt, load_ladder, seeds
 

@@ -23,7 +23,7 @@ from specdec_lib.measure.commands.commandline import Parser
 from specdec_lib.models.batched import fastest_dtype
 from specdec_lib.models.students import build_student, own_weights, save_student
 from specdec_lib.suite.distil.lessons import Lesson, before_answers, read_head, read_lessons
-from specdec_lib.suite.distil.writing import add_text, read_text
+from specdec_lib.suite.distil.shards import add_text, read_text
 from specdec_lib.suite.setup import load_target
 
 BATCH_TOKENS = 1024  # of a step, requests and padding included
@@ -186,7 +186,7 @@ def judge(
         right = (hidden @ rows.T).topk(4).indices == lesson.places[:, :1].int()
         own = pd.DataFrame({"first": right[:, 0], "best_4": right.any(dim=1)})
         way = "greedy" if lesson.conversation.greedy else "T = 1"
-        found.append(own.assign(domain=lesson.conversation.domain, way=way, tokens=1))
+        found.append(own.assign(domain=lesson.conversation.kind, way=way, tokens=1))
     table = pd.concat(found)
     both = pd.concat([table, table.assign(domain="all")]).groupby(["domain", "way"])
     return both.agg({"tokens": "sum", "first": "mean", "best_4": "mean"})

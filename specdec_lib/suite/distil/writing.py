@@ -1,130 +1,48 @@
 """`specdec distil write`: lets the target write text to learn from, as shards of token ids.
 
 It completes a user turn, then answers it (Xu et al. 2024, "Magpie", give the empty turn; the
-openings here add code, summaries and word problems, which an empty turn rarely has). Requests and
-half of the answers are drawn at temperature 1, the others greedy. An interrupted run goes on.
-
-A shard is one safetensors file: 16-bit `ids` of all its conversations one after the other, `ends`
-(where each stops), `starts` (where its answer begins, counted from its own first token), `greedy`,
-`done` (it ended by itself) and `domain` (an index into DOMAINS).
+openings here add code, summaries and word problems, which an empty turn rarely has), or answers
+a request about a passage, code or a translated string that others wrote (`specdec distil passages`
+takes them out of package archives). The target's own requests are drawn at temperature 0.8 and
+half of the answers at temperature 1, the others are greedy. An interrupted run goes on.
 """
 
-from collections.abc import Generator, Iterable, Iterator, Sequence
-from itertools import accumulate, count, pairwise
+from collections import Counter
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from pathlib import Path
 from random import Random
-from typing import NamedTuple
 
 import torch
-from safetensors.torch import save
+from torch import Tensor
 from tqdm import tqdm
 from transformers import LlamaForCausalLM, PreTrainedTokenizerFast
 
-from specdec_lib.core.files import DATA, tensor_file, write_whole
 from specdec_lib.core.locking import only_process
 from specdec_lib.measure.commands.commandline import Parser
 from specdec_lib.measure.texts import every_domain
 from specdec_lib.models.batched import BatchedPasses, draw
 from specdec_lib.models.hub import load_tokenizer
+from specdec_lib.suite.distil.passages import Piece, passages_file, read_pieces
+from specdec_lib.suite.distil.requests import ARTICLE_TOKENS, FOLLOW_UPS, Request, Requests
+from specdec_lib.suite.distil.shards import TEXT, Conversation, list_shards, read_text, stored
 from specdec_lib.suite.setup import load_target, prepare_target
-from specdec_lib.workload import DOMAINS
 
-TEXT = DATA / "text"
-SHARD_ANSWER_TOKENS = 500_000
-OPENINGS = {
-    "chat": (
-        "", "", "", "", "", "",  # the empty turn: three in ten chat requests
-        "How do I", "How does", "Can you", "Why", "I'm", "I", "Explain", "Describe", "Give me a",
-        "When", "Who", "Compare", "Write an email", "List",
-    ),
-    "code": (
-        "Write a Python function", "Write a function that",
-        "Complete this Python function:\n\ndef ",
-        "Fix the bug in this code:\n\n", "Create a Python class", "def ", "Explain this code:\n\n",
-        "Write a docstring for this function:\n\ndef ", "Write a test for", "Implement",
-    ),
-    "summary": (
-        "Summarize the following text:\n\n", "Summarize this article:\n\n", "Summarize",
-        "Shorten this passage:\n\n",
-        "Read the following passage and answer the question.\n\n",
-        "Rewrite this text in plain words:\n\n",
-    ),
-    "math": (
-        "How many", "Solve:", "Calculate", "If", "A", "What is", "Calculate the average",
-        "Solve this word problem step by step:\n\n",
-    ),
-}  # fmt: skip
-REQUEST_TOKENS = {"chat": 70, "code": 100, "summary": 160, "math": 90}  # that the target may add
+KEPT_OUT = ("biopython", "celery", "trio")  # packages that drafts are judged on, never taught
+SHORT = {
+    "chat": 18, "code": 14, "summary": 5, "math": 14, "question": 16, "dialogue": 9,
+    "translation": 12, "rewriting": 8, "article": 4,
+}  # weights of kinds that need few positions  # fmt: skip
+ABOUT_OTHERS = {"passage": 55, "passages": 25, "file": 20}  # of those about texts of others
+JUDGED = ("passage", "passages", "file", "code", "rewriting")  # kinds written for KEPT_OUT
 ANSWER_TOKENS = 300  # at most
-SEQUENCES = 128  # conversations at a time
+REQUEST_TEMPERATURE = 0.8
+SHORT_POSITIONS, LONG_POSITIONS = 1280, 2304  # that a conversation of short kinds, or of LONG, has
+SEQUENCES = 64  # conversations at a time
+READ_TOGETHER = 24  # texts that are awaited before they are read, unless nothing else is to do
+READ_TOKENS = 32_768  # of texts read in one pass, padding included
 
-
-class Conversation(NamedTuple):
-    """A request and its answer as token ids, chat template included."""
-
-    ids: tuple[int, ...]
-    start: int  # where the answer begins
-    greedy: bool  # whether the answer was greedy, else drawn at temperature 1
-    done: bool  # whether it ended by itself
-    domain: str
-
-    @property
-    def answer_tokens(self) -> int:
-        """The length of the answer."""
-        return len(self.ids) - self.start
-
-
-def add_text(parser: Parser) -> None:
-    """Add the option that names the folder of shards."""
-    parser.add_argument("--text", type=Path, default=TEXT, help="the folder of shards")
-
-
-def list_shards(folder: Path) -> list[Path]:
-    """The paths of a folder's shards in order."""
-    return sorted(folder.glob("*.safetensors"))
-
-
-def read_text(folder: Path) -> list[Conversation]:
-    """All conversations of a folder's shards.  Raises ValueError if there is no shard."""
-    shards = list_shards(folder)
-    if not shards:
-        raise ValueError(f"there is no shard NNN.safetensors in {folder}")
-    return [one for shard in shards for one in read_shard(shard)]
-
-
-def stored(folder: Path, conversations: Iterable[Conversation]) -> Iterator[Conversation]:
-    """The conversations. A shard is written whole with each of them until it is full, before the
-    next is asked for, so a run that is killed loses none; the next run begins another shard.
-    """
-    number, growing = len(list_shards(folder)), []
-    for one in conversations:
-        growing.append(one)
-        write_whole(folder / f"{number:03}.safetensors", pack(growing))
-        yield one
-        if sum(each.answer_tokens for each in growing) >= SHARD_ANSWER_TOKENS:
-            number, growing = number + 1, []
-
-
-def pack(conversations: Sequence[Conversation]) -> bytes:
-    """Conversations as the content of a shard; torch refuses ids of more than 16 bits."""
-    columns = {  # values, and their type
-        "ids": ([token for one in conversations for token in one.ids], torch.uint16),
-        "ends": ([*accumulate(len(one.ids) for one in conversations)], torch.int32),
-        "starts": ([one.start for one in conversations], torch.int16),
-        "greedy": ([one.greedy for one in conversations], torch.bool),
-        "done": ([one.done for one in conversations], torch.bool),
-        "domain": ([DOMAINS.index(one.domain) for one in conversations], torch.uint8),
-    }
-    return save({name: torch.tensor(one, dtype=kind) for name, (one, kind) in columns.items()})
-
-
-def read_shard(path: Path) -> Iterator[Conversation]:
-    """The conversations of a shard, in order."""
-    with tensor_file(path) as file:
-        shard = {name: file.get_tensor(name).tolist() for name in file.keys()}
-    columns = (shard[name] for name in ("starts", "greedy", "done", "domain"))
-    for (first, end), *known, domain in zip(pairwise([0, *shard["ends"]]), *columns, strict=True):
-        yield Conversation(tuple(shard["ids"][first:end]), *known, DOMAINS[domain])
+Asked = tuple[list[int], int, float]  # tokens to read, position of the first, then a temperature
+Talk = Generator[Asked, int, Conversation | None]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -132,15 +50,25 @@ def main(arguments: Sequence[str] | None = None) -> None:
     Those whose request is one of the prompts are left out.
     """
     parser = Parser("distil write", "let the target write text to learn from")
-    parser.add_argument("--answer-tokens", type=int, default=5_000_000, help="in all shards")
+    add = parser.add_argument
+    add("--answer-tokens", type=int, default=5_000_000, help="in all shards")
+    add("--passages", type=Path, default=passages_file(), help="what `distil passages` wrote")
+    add("--kinds", choices=("short", "long", "kept-out"), default="short", help="of conversation")
+    add("--sequences", type=int, default=SEQUENCES, help="conversations written at a time")
+    add("--device", default="cpu", help="cpu or cuda")
     parser.add_common("--out", TEXT)
     given = parser.parse_args(arguments)
+    pieces = read_pieces(given.passages)
     with only_process(given.out):
         found = read_text(given.out) if list_shards(given.out) else []
         bar = tqdm(total=given.answer_tokens, unit="token", mininterval=5)
         bar.update(sum(one.answer_tokens for one in found))
         if bar.n < bar.total:
-            writer = Writer(load_target(), load_tokenizer(prepare_target()), seed=1000 + len(found))
+            target = load_target().to(given.device)
+            requests = planned(pieces, given.kinds, seed=1000 + len(found))
+            positions = SHORT_POSITIONS if given.kinds == "short" else LONG_POSITIONS
+            tokenizer = load_tokenizer(prepare_target())
+            writer = Writer(target, tokenizer, requests, given.sequences, positions)
             asked = {plain(one.text) for one in every_domain("all")}
             fresh = (one for one in writer.write() if plain(writer.request(one)) not in asked)
             for one in stored(given.out, fresh):
@@ -150,68 +78,185 @@ def main(arguments: Sequence[str] | None = None) -> None:
     print(f"{bar.n:,} answer tokens are in {given.out}")
 
 
+def planned(
+    pieces: Sequence[Piece], kinds: str, seed: int, articles: list[str] | None = None
+) -> Requests:
+    """The requests of `short`, `long` or `kept-out` kinds, over the packages that they may use."""
+    weights: Mapping[str, float] = SHORT if kinds == "short" else ABOUT_OTHERS
+    if kinds == "kept-out":
+        weights = dict.fromkeys(JUDGED, 1.0)
+    out = kinds == "kept-out"
+    allowed = [one for one in pieces if (one.package.split(" ")[0].lower() in KEPT_OUT) == out]
+    return Requests(allowed, dict(weights), [] if articles is None else articles, seed)
+
+
 class Writer:
     """Writes conversations with a chat model, many at a time. A seed's text repeats only on the
     same machine and versions.
+
+    sequences    conversations at a time
+    positions    tokens that one has at most; a request that leaves no room for its answer is
+                 not made
     """
 
     def __init__(
-        self, model: LlamaForCausalLM, tokenizer: PreTrainedTokenizerFast, *, seed: int
+        self,
+        model: LlamaForCausalLM,
+        tokenizer: PreTrainedTokenizerFast,
+        requests: Requests,
+        sequences: int = SEQUENCES,
+        positions: int = SHORT_POSITIONS,
     ) -> None:
-        self.tokenizer, self.random = tokenizer, Random(seed)
-        self.generator = torch.Generator().manual_seed(seed)
-        self.end = tokenizer.convert_tokens_to_ids("<|im_end|>")
+        self.tokenizer, self.requests = tokenizer, requests
+        self.random = Random(requests.random.random())
+        self.device = model.device
+        seed = self.random.getrandbits(60)
+        self.generator = torch.Generator(self.device).manual_seed(seed)
         self.special = set(tokenizer.added_tokens_decoder)
-        template = tokenizer.apply_chat_template(
-            [{"role": "user", "content": "?"}], tokenize=False, add_generation_prompt=True
-        )
-        self.before, between = template.split("?")
-        self.handover = tokenizer(between).input_ids[1:]  # what follows the end of the request
-        positions = 96 + max(REQUEST_TOKENS.values()) + len(self.handover) + ANSWER_TOKENS
-        self.passes = BatchedPasses(model, SEQUENCES, positions)
+        self.before, self.between, self.again = turn_marks(tokenizer)
+        self.handover = self._ids(self.between)
+        self.next_turn = self._ids(self.again)
+        self.end = self.handover[0]
+        self.positions = positions
+        self.passes = BatchedPasses(model, sequences, positions)
+        self.sequences = sequences
+        self.skipped: Counter = Counter()
+
+    def _ids(self, text: str) -> list[int]:
+        return self.tokenizer(text, add_special_tokens=False).input_ids
 
     def write(self) -> Iterator[Conversation]:
         """Conversations in the order in which they end, without end."""
-        active = [self._converse() for _ in range(SEQUENCES)]
+        active = [self._converse() for _ in range(self.sequences)]
         asked = [next(one) for one in active]
         while True:
-            tokens, positions, greedy = map(torch.tensor, zip(*asked, strict=True))
-            logits = self.passes.logits(tokens, positions)
-            chosen = draw(logits, 1.0, self.generator, greedy=greedy).tolist()
-            for number, token in enumerate(chosen):
+            waiting = [number for number, one in enumerate(asked) if len(one[0]) > 1]
+            single = self.sequences - len(waiting)
+            now = waiting if len(waiting) >= READ_TOGETHER or not single else []
+            chosen: dict[int, int] = {}
+            for group in self._groups(asked, now):
+                chosen |= self._read(asked, group)
+            if single:
+                chosen |= self._step(asked, set(waiting))
+            for number, token in chosen.items():
                 try:
                     asked[number] = active[number].send(token)
                 except StopIteration as ended:
-                    if ended.value.answer_tokens:
+                    if ended.value is not None and ended.value.answer_tokens:
                         yield ended.value
                     active[number] = self._converse()
                     asked[number] = next(active[number])
 
-    def request(self, one: Conversation) -> str:
-        """The text of a conversation's request."""
-        first = len(self.tokenizer(self.before).input_ids)
-        return self.tokenizer.decode(one.ids[first : one.start - len(self.handover) - 1]).strip()
+    def _groups(self, asked: Sequence[Asked], numbers: Sequence[int]) -> Iterator[list[int]]:
+        """Groups of sequences whose texts are read in one pass: of like length, not too many."""
+        group: list[int] = []
+        for number in sorted(numbers, key=lambda one: (asked[one][1] > 0, len(asked[one][0]))):
+            longest = max([len(asked[one][0]) for one in [*group, number]])
+            mixed = group and (asked[group[0]][1] > 0) != (asked[number][1] > 0)
+            if group and (mixed or longest * (len(group) + 1) > READ_TOKENS):
+                yield group
+                group = []
+            group.append(number)
+        if group:
+            yield group
 
-    def _converse(self) -> Generator[tuple[int, int, bool], int, Conversation]:
-        """A conversation, which yields a token to be read, its position, and whether what follows
-        is greedy, and is sent what follows.
+    def _read(self, asked: Sequence[Asked], numbers: list[int]) -> dict[int, int]:
+        """Read the texts of some sequences; the next token of each."""
+        texts = [asked[number][0] for number in numbers]
+        starts = [asked[number][1] for number in numbers]
+        logits = self.passes.read(numbers, texts, starts)
+        chosen = self._draw(logits, [asked[number][2] for number in numbers])
+        return dict(zip(numbers, chosen, strict=True))
+
+    def _step(self, asked: Sequence[Asked], waiting: set[int]) -> dict[int, int]:
+        """One token more of all sequences; the next token of those that do not wait to be read,
+        whose first place is written over when they are.
         """
-        domain, start = self.random.choice(("chat", *DOMAINS)), None  # twice as many chats
-        tokens = self.tokenizer(self.before + self.random.choice(OPENINGS[domain])).input_ids
-        greedy, limit = self.random.random() < 0.5, len(tokens) + REQUEST_TOKENS[domain]
-        for position in count():
-            token = yield tokens[position], position, greedy and start is not None
-            if position + 1 < len(tokens):
-                continue
-            special = token in self.special  # another turn or a document boundary: cut before it
-            if not special or (start is not None and token == self.end):
-                tokens.append(token)
-            if special or len(tokens) >= limit:
-                if start is not None:
-                    done = tokens[-1] == self.end
-                    return Conversation(tuple(tokens), start, greedy, done, domain)
-                tokens += [self.end, *self.handover]
-                start, limit = len(tokens), len(tokens) + ANSWER_TOKENS
+        tokens = torch.tensor([one[0][0] for one in asked])
+        positions = torch.tensor([one[1] for one in asked])
+        logits = self.passes.logits(tokens, positions)
+        chosen = self._draw(logits, [one[2] for one in asked])
+        return {number: one for number, one in enumerate(chosen) if number not in waiting}
+
+    def _draw(self, logits: Tensor, temperatures: list[float]) -> list[int]:
+        heat = torch.tensor(temperatures, device=self.device)
+        return draw(logits, heat, self.generator, greedy=heat == 0).tolist()
+
+    def request(self, one: Conversation) -> str:
+        """The text of a conversation's first request."""
+        first = len(self._ids(self.before))
+        return self.tokenizer.decode(one.ids[first : one.start - len(self.handover)]).strip()
+
+    def _converse(self) -> Talk:
+        """A conversation, which yields tokens to be read, their position and the temperature of
+        what follows, and is sent what follows. None if the target's request is empty.
+        """
+        request, tokens = self._begun()
+        greedy = self.random.random() < 0.5
+        limit = ARTICLE_TOKENS if request.kind == "article" else ANSWER_TOKENS
+        answers: list[tuple[int, int]] = []
+        known = 0
+        for turn in range(request.turns):
+            added = request.added if turn == 0 else 50
+            if added:
+                known = yield from self._extend(tokens, known, added, REQUEST_TEMPERATURE)
+            tokens += self.handover
+            start = len(tokens)
+            known = yield from self._extend(tokens, known, limit, 0.0 if greedy else 1.0, self.end)
+            if len(tokens) > start:
+                answers.append((start, len(tokens)))
+            done = tokens[-1] == self.end
+            tokens += self.next_turn[1:] if done else self.next_turn
+            tokens += self._ids(self.random.choice(FOLLOW_UPS))
+            if len(tokens) + 50 + len(self.handover) + limit >= self.positions:
+                break
+        if not answers:
+            return None
+        ids = tokens[: answers[-1][1]]
+        if request.kind == "article" and done:
+            first, end = answers[0]
+            self.requests.articles.append(self.tokenizer.decode(ids[first : end - 1]).strip())
+        return Conversation(tuple(ids), tuple(answers), greedy, done, request.kind)
+
+    def _begun(self) -> tuple[Request, list[int]]:
+        """A request, and its first tokens, which leave room for an answer."""
+        while True:
+            request = self.requests.draw()
+            tokens = self._ids(self.before + request.text)
+            room = self.positions - len(tokens) - request.added - len(self.handover)
+            if room > ARTICLE_TOKENS // 2 + 1 and not self.special & set(self._ids(request.text)):
+                return request, tokens
+            self.skipped[request.kind] += 1
+
+    def _extend(
+        self, tokens: list[int], known: int, most: int, temperature: float, end: int | None = None
+    ) -> Generator[Asked, int, int]:
+        """Append at most so many tokens that follow; the number of those that were read.
+
+        A special token ends it (another turn, or a document boundary), and is kept if it is `end`.
+        """
+        for _ in range(min(most, self.positions - len(tokens))):
+            token = yield tokens[known:], known, temperature
+            known = len(tokens)
+            if token in self.special:
+                if token == end:
+                    tokens.append(token)
+                return known
+            tokens.append(token)
+        return known
+
+
+def turn_marks(tokenizer: PreTrainedTokenizerFast) -> tuple[str, str, str]:
+    """What a chat template puts before a request, between it and its answer, and between that and
+    the next request.
+    """
+    asked, answered = "<request>", "<answer>"
+    talk = [{"role": "user", "content": asked}]
+    options = {"tokenize": False, "add_generation_prompt": True}
+    before, between = tokenizer.apply_chat_template(talk, **options).split(asked)
+    talk += [{"role": "assistant", "content": answered}, {"role": "user", "content": asked}]
+    later = tokenizer.apply_chat_template(talk, **options).split(answered)[1]
+    return before, between, later.split(asked)[0]
 
 
 def plain(text: str) -> str:

@@ -1,0 +1,146 @@
+"""A draft of one layer that also reads the target (Li et al. 2025, "EAGLE-3"): its input is a
+token's embedding and, added to it, a projection of the target's hidden states at three layers for
+the token before, or, where the target has not read that token yet, of the draft's own output.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+from torch.nn.functional import rms_norm
+from transformers import LlamaForCausalLM
+
+from specdec_lib.models.network_passes import (
+    attention_heads,
+    finish_layer,
+    rotation_of,
+    shared_heads,
+)
+from specdec_lib.models.students import unpack_weights
+
+LAYERS_READ = (3, 16, 28)  # of the target's 30: hidden states after these, counted from 0
+SCALE = 0.04  # of what is added: embeddings are small, and a larger part would drown them
+
+
+class ReadingDraft(nn.Module):
+    """The draft's own weights, begun as a layer of the target with projections of zero.
+
+    Projections are stored unscaled; what they add to an embedding is multiplied by SCALE.
+    """
+
+    def __init__(self, student: LlamaForCausalLM, states: int = len(LAYERS_READ)) -> None:
+        super().__init__()
+        width = student.config.hidden_size
+        self.layer = student.model.layers[0]
+        self.norm = student.model.norm
+        self.from_target = nn.Linear(states * width, width, bias=False)
+        self.from_own = nn.Linear(width, width, bias=False)
+        nn.init.zeros_(self.from_target.weight)
+        nn.init.zeros_(self.from_own.weight)
+
+    def states_of_target(
+        self, hidden: Sequence[Float[Tensor, "batch length width"]]
+    ) -> Float[Tensor, "batch length width"]:
+        """What the target's hidden states of the token before add to each position's input: those
+        of each layer normalised to a root mean square of 1; nothing at the first position.
+        """
+        normed = [rms_norm(one.float(), one.shape[-1:]) for one in hidden]
+        added = self.from_target(torch.cat(normed, dim=-1)) * SCALE
+        return shifted(added)
+
+    def states_of_own(
+        self, output: Float[Tensor, "batch length width"]
+    ) -> Float[Tensor, "batch length width"]:
+        """The same of the draft's own normed output at the token before."""
+        return shifted(self.from_own(output) * SCALE)
+
+
+def load_reading(draft: ReadingDraft, path: Path) -> None:
+    """Give a draft its stored weights.  Raises ValueError if they are of another kind or size."""
+    found = unpack_weights(path)
+    wanted = {name: weights.shape for name, weights in draft.named_parameters()}
+    if wanted != {name: weights.shape for name, weights in found.items()}:
+        raise ValueError(f"{path} holds other weights than a reading draft of this target has")
+    draft.load_state_dict(found)
+
+
+def shifted(rows: Float[Tensor, "batch length width"]) -> Float[Tensor, "batch length width"]:
+    """Each position's row at the next position, and zeros at the first."""
+    return torch.cat([torch.zeros_like(rows[:, :1]), rows[:, :-1]], dim=1)
+
+
+def unrolled(
+    draft: ReadingDraft,
+    network: LlamaForCausalLM,
+    ids: Int[Tensor, "batch length"],
+    hidden: Sequence[Float[Tensor, "batch length width"]],
+    steps: int,
+    window: int,
+) -> list[Float[Tensor, "batch length width"]]:
+    """The draft's normed output at every position, as its first, second … guess in a row.
+
+    hidden     of the target, at LAYERS_READ
+    window     tokens that a position sees, its own among them
+
+    At step k a position stands k − 1 guesses after the last token that the target has read the
+    predecessor of: it sees the keys of the first step up to there, and the keys of the later
+    steps on the k − 1 positions in between, as an incremental pass along the text would.
+    Source: Li et al. 2025, section 3.2 (training-time test), along the tokens of the text.
+    """
+    embedded = network.model.embed_tokens(ids).float()
+    length = ids.shape[1]
+    rotation = rotation_of(network, length, embedded)
+    behind = torch.arange(length, device=ids.device)
+    behind = behind[:, None] - behind[None, :]
+    outputs: list[Tensor] = []
+    keys: list[Tensor] = []
+    values: list[Tensor] = []
+    for step in range(steps):
+        added = draft.states_of_target(hidden) if step == 0 else draft.states_of_own(outputs[-1])
+        inputs = embedded + added
+        normed = draft.layer.input_layernorm(inputs)
+        query, key, value = attention_heads(draft.layer, normed, rotation)
+        keys.append(shared_heads(key, query))
+        values.append(shared_heads(value, query))
+        attended = _attend(query, keys, values, behind, step, window)
+        outputs.append(draft.norm(finish_layer(draft.layer, inputs, attended)))
+    return outputs
+
+
+def _attend(
+    query: Tensor,
+    keys: Sequence[Tensor],
+    values: Sequence[Tensor],
+    behind: Int[Tensor, "length length"],
+    step: int,
+    window: int,
+) -> Tensor:
+    """Attention of one step: over the first step's keys, and one key of each later step."""
+    root = query.shape[-1] ** -0.5
+    scores = query @ keys[0].transpose(-1, -2) * root
+    seen = (behind >= step) & (behind < window)
+    scores = scores.masked_fill(~seen, float("-inf"))
+    if step == 0:
+        return scores.softmax(dim=-1) @ values[0]
+    later_scores = []
+    later_values = []
+    for number in range(1, step + 1):
+        back = step - number
+        key = moved(keys[number], back)
+        later_scores.append((query * key).sum(dim=-1, keepdim=True) * root)
+        later_values.append(moved(values[number], back))
+    weights = torch.cat([scores, *later_scores], dim=-1).softmax(dim=-1)
+    attended = weights[..., : scores.shape[-1]] @ values[0]
+    for number, value in enumerate(later_values):
+        place = scores.shape[-1] + number
+        attended = attended + weights[..., place : place + 1] * value
+    return attended
+
+
+def moved(rows: Float[Tensor, "batch heads length size"], by: int) -> Tensor:
+    """Each position's row `by` positions later, and zeros before."""
+    if by == 0:
+        return rows
+    return torch.cat([torch.zeros_like(rows[:, :, :by]), rows[:, :, :-by]], dim=2)

@@ -1,0 +1,352 @@
+"""`specdec distil online`: drafts learn the target's distributions, which are computed in the same
+step instead of stored: with a GPU the target's pass costs less than keeping its results would.
+
+Several drafts learn from one pass of the target: any number of layers of the target, with any
+window, and a draft of one layer that also reads the target's hidden states.
+"""
+
+import json
+import time
+from collections.abc import Iterator, Sequence
+from copy import deepcopy
+from itertools import islice
+from pathlib import Path
+from random import Random
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float, Int
+from safetensors.torch import save
+from torch import Tensor, nn
+from tqdm.auto import tqdm
+from transformers import LlamaForCausalLM
+
+from specdec_lib.core.files import tensor_file, write_whole
+from specdec_lib.models.batched import fastest_dtype
+from specdec_lib.models.network_passes import padded_ids, rotation_of, run_layers, window_mask
+from specdec_lib.models.reading import LAYERS_READ, ReadingDraft, unrolled
+from specdec_lib.models.students import own_weights, pack_weights
+from specdec_lib.suite.distil.shards import Conversation
+
+WARM_UP, DECAY = 0.02, 0.3  # shares of the training: the rate rises, and falls to 0 at the end
+CHECKPOINT_SECONDS, SHOWN_EVERY = 120, 100  # steps between two losses that are shown
+STATE = ("step", "exp_avg", "exp_avg_sq")  # of AdamW, per weight
+
+
+class Batch(NamedTuple):
+    """Conversations of similar length, padded."""
+
+    ids: Int[Tensor, "batch length"]
+    taught: Int[Tensor, " answers"]  # places, in the flattened ids, before a token of an answer
+
+    @property
+    def tokens(self) -> int:
+        """How many tokens the answers have."""
+        return len(self.taught)
+
+    def before_answers(
+        self, output: Float[Tensor, "batch length width"]
+    ) -> Float[Tensor, "answers width"]:
+        """The rows of what stands at each position that are before a token of an answer."""
+        return output.flatten(0, 1)[self.taught]
+
+
+class LayerStudent:
+    """A draft of some target layers that learns, and the window it sees (None: everything)."""
+
+    def __init__(
+        self, name: str, network: LlamaForCausalLM, rate: float, window: int | None
+    ) -> None:
+        self.name, self.network, self.rate, self.window = name, network, rate, window
+        self.about = {"window": window}
+
+    def weights(self) -> dict[str, Tensor]:
+        """What is trained, by name."""
+        return own_weights(self.network)
+
+    def outputs(
+        self, ids: Int[Tensor, "batch length"], hidden: Sequence[Tensor]
+    ) -> list[Float[Tensor, "batch length width"]]:
+        """The normed output at each position."""
+        model = self.network.model
+        embedded = model.embed_tokens(ids).float()
+        rotation = rotation_of(self.network, ids.shape[1], embedded)
+        mask = None
+        if self.window is not None and self.window < ids.shape[1]:
+            mask = window_mask(ids.shape[1], self.window, ids.device)
+        last, _ = run_layers(model.layers, embedded, rotation, mask)
+        return [model.norm(last)]
+
+
+class ReadingStudent:
+    """A draft that reads the target, and learns over so many steps of its own."""
+
+    def __init__(
+        self, name: str, network: LlamaForCausalLM, rate: float, window: int, steps: int
+    ) -> None:
+        self.name, self.network, self.rate = name, network, rate
+        self.window, self.steps = window, steps
+        self.draft = ReadingDraft(network).to(network.device)
+        self.about = {"window": window, "steps": steps, "layers_read": LAYERS_READ}
+
+    def weights(self) -> dict[str, Tensor]:
+        """What is trained, by name."""
+        return dict(self.draft.named_parameters())
+
+    def outputs(
+        self, ids: Int[Tensor, "batch length"], hidden: Sequence[Tensor]
+    ) -> list[Float[Tensor, "batch length width"]]:
+        """The normed output at each position, as its first, second … guess in a row."""
+        return unrolled(self.draft, self.network, ids, hidden, self.steps, self.window)
+
+
+Student = LayerStudent | ReadingStudent
+
+
+class Teacher:
+    """The target in the device's fastest precision, and the tokens that drafts score."""
+
+    def __init__(self, target: LlamaForCausalLM, head: Sequence[int]) -> None:
+        self.dtype = fastest_dtype(target.device)
+        self.rotary = target.model.rotary_emb  # bfloat16 would round its frequencies
+        self.body = deepcopy(target.model).to(self.dtype)
+        self.ids = torch.tensor(sorted(head), device=target.device)
+        self.whole = target.lm_head.weight.detach().to(self.dtype)
+        self.rows = self.whole[self.ids]
+
+    @torch.no_grad()
+    def hidden(self, ids: Int[Tensor, "batch length"]) -> tuple[Tensor, list[Tensor]]:
+        """The normed output at each position, and the hidden states at LAYERS_READ."""
+        embedded = self.body.embed_tokens(ids)
+        rotation = self.rotary(embedded, torch.arange(ids.shape[1], device=ids.device)[None])
+        last, read = run_layers(self.body.layers, embedded, rotation, None, LAYERS_READ)
+        return self.body.norm(last), read
+
+
+def batches(
+    conversations: Sequence[Conversation], tokens: int, device: torch.device, seed: int
+) -> Iterator[Batch]:
+    """Batches without end: each time round all conversations are seen once, those of similar
+    length together, in another order.
+
+    tokens    of a batch at most, padding included, unless one conversation is longer
+    """
+    random = Random(seed)
+    while True:
+        lengths = [len(one.ids) * (1 + random.random() * 0.1) for one in conversations]
+        groups = grouped(conversations, lengths, tokens)
+        random.shuffle(groups)
+        for group in groups:
+            yield batch_of(group, device)
+
+
+def batch_of(conversations: Sequence[Conversation], device: torch.device) -> Batch:
+    """Conversations as one batch."""
+    ids = padded_ids([one.ids for one in conversations], device)
+    taught = [
+        row * ids.shape[1] + place
+        for row, one in enumerate(conversations)
+        for first, end in one.answers
+        for place in range(first - 1, end - 1)
+    ]
+    return Batch(ids, torch.tensor(taught, device=device))
+
+
+def loss_of(
+    student: Student, teacher: Teacher, batch: Batch, hidden: Sequence[Tensor], probs: Tensor
+) -> Float[Tensor, ""]:
+    """Mean cross-entropy of the student's distribution over the head under the target's, over all
+    answer tokens and steps.
+    """
+    device = batch.ids.device.type
+    with torch.autocast(device, teacher.dtype, enabled=teacher.dtype != torch.float32):
+        outputs = student.outputs(batch.ids, hidden)
+        losses = []
+        for output in outputs:
+            scored = batch.before_answers(output).to(teacher.dtype) @ teacher.rows.T
+            losses.append(-(probs * scored.float().log_softmax(dim=-1)).sum(dim=-1).mean())
+    return torch.stack(losses).mean()
+
+
+def train_online(
+    students: Sequence[Student],
+    teacher: Teacher,
+    conversations: Sequence[Conversation],
+    *,
+    batch_tokens: int,
+    steps: int | None = None,
+    seconds: float | None = None,
+    folder: Path | None = None,
+    seed: int = 0,
+) -> dict[str, object]:
+    """Train students in place; what they saw.
+
+    steps      that are made, or
+    seconds    for which steps are made (how many follows from the machine)
+    folder     of checkpoints, from which an interrupted training by `steps` goes on
+    """
+    _check_length(steps, seconds)
+    optimizers = [optimizer_of(student) for student in students]
+    of = f"{[student.name for student in students]}, {steps} steps, seed {seed}"
+    begun = _restore(folder, students, optimizers, of) if folder else 0
+    device = teacher.ids.device
+    source = islice(batches(conversations, batch_tokens, device, seed), begun, None)
+    answer_tokens, positions, step = 0, 0, begun
+    losses: dict[str, Tensor] = {}
+    first = saved = time.monotonic()
+    bar = tqdm(total=steps, initial=begun, desc="steps", mininterval=5)
+    while True:
+        share = step / steps if steps else (time.monotonic() - first) / seconds
+        if share >= 1:
+            break
+        batch = next(source)
+        losses = learn(students, optimizers, teacher, batch, share)
+        step += 1
+        answer_tokens += batch.tokens
+        positions += batch.ids.numel()
+        bar.update()
+        if step % SHOWN_EVERY == 0:
+            bar.set_postfix(rounded(losses), refresh=False)
+        if folder and time.monotonic() - saved > CHECKPOINT_SECONDS:
+            _store(folder, students, optimizers, of, step)
+            saved = time.monotonic()
+    if folder:
+        _store(folder, students, optimizers, of, step)
+    seen = {"steps": step, "answer_tokens": answer_tokens, "positions": positions}
+    return seen | {"losses": rounded(losses)}
+
+
+def _check_length(steps: int | None, seconds: float | None) -> None:
+    if (steps is None) == (seconds is None):
+        raise ValueError(f"one of steps and seconds is given, got {steps} and {seconds}")
+
+
+def rounded(losses: dict[str, Tensor]) -> dict[str, float]:
+    """Losses by name, in nats, as they are shown."""
+    return {name: round(float(loss), 3) for name, loss in losses.items()}
+
+
+def optimizer_of(student: Student) -> torch.optim.AdamW:
+    """What changes a student's own weights."""
+    return torch.optim.AdamW(list(student.weights().values()), betas=(0.9, 0.95), fused=True)
+
+
+def learn(
+    students: Sequence[Student],
+    optimizers: Sequence[torch.optim.AdamW],
+    teacher: Teacher,
+    batch: Batch,
+    share: float,
+) -> dict[str, Tensor]:
+    """One step of every student, from one pass of the target; the losses before it, by name.
+
+    share    of the training that is done: the rate follows from it
+    """
+    output, hidden = teacher.hidden(batch.ids)
+    probs = (batch.before_answers(output) @ teacher.rows.T).float().softmax(dim=-1)
+    rising = min(1.0, share / WARM_UP + 1e-3)
+    falling = min(1.0, (1 - share) / DECAY)
+    losses = {}
+    for student, optimizer in zip(students, optimizers, strict=True):
+        for group in optimizer.param_groups:
+            group["lr"] = student.rate * rising * falling
+        loss = loss_of(student, teacher, batch, hidden, probs)
+        optimizer.zero_grad()
+        loss.backward()
+        nn.utils.clip_grad_norm_(list(student.weights().values()), 1.0)
+        optimizer.step()
+        losses[student.name] = loss.detach()
+    return losses
+
+
+def _store(
+    folder: Path,
+    students: Sequence[Student],
+    optimizers: Sequence[torch.optim.AdamW],
+    of: str,
+    step: int,
+) -> None:
+    """Write weights and optimisers' states of all students whole."""
+    folder.mkdir(parents=True, exist_ok=True)
+    content = {}
+    for student, optimizer in zip(students, optimizers, strict=True):
+        for name, weights in student.weights().items():
+            content[f"{student.name}/{name}"] = weights.detach().contiguous()
+            for part in STATE:
+                content[f"{student.name}/{name}/{part}"] = optimizer.state[weights][part]
+    write_whole(folder / "online.checkpoint", save(content, {"of": of, "step": str(step)}))
+
+
+def _restore(
+    folder: Path, students: Sequence[Student], optimizers: Sequence[torch.optim.AdamW], of: str
+) -> int:
+    """Read a checkpoint; the steps that were done, 0 without one.  Raises ValueError if it is of
+    another training.
+    """
+    path = folder / "online.checkpoint"
+    if not path.is_file():
+        return 0
+    with tensor_file(path) as file:
+        about = file.metadata()
+        if about.get("of") != of:
+            raise ValueError(f"{path} is of another training: {about.get('of')}; delete it")
+        for student, optimizer in zip(students, optimizers, strict=True):
+            for name, weights in student.weights().items():
+                key = f"{student.name}/{name}"
+                weights.data.copy_(file.get_tensor(key))
+                state = {part: file.get_tensor(f"{key}/{part}") for part in STATE}
+                on_device = {part: one.to(weights.device) for part, one in state.items()}
+                optimizer.state[weights] = on_device | {"step": state["step"].to(weights.device)}
+    return int(about["step"])
+
+
+def save_weights(student: Student, path: Path, about: dict) -> None:
+    """Store a student's own weights, matrices in 8 bits with a scale per row; and `about`."""
+    write_whole(path, save(pack_weights(student.weights()), {"about": json.dumps(about)}))
+
+
+@torch.no_grad()
+def judge_online(
+    students: Sequence[Student],
+    teacher: Teacher,
+    conversations: Sequence[Conversation],
+    batch_tokens: int,
+) -> Iterator[dict[str, object]]:
+    """A row per conversation, student and step: how many answer tokens there are, and at how many
+    the target's likeliest token (of the whole vocabulary) is the student's likeliest, or among its
+    best four. Students score the head and the tokens before the first answer.
+    """
+    device = teacher.ids.device
+    for group in grouped(conversations, [len(one.ids) for one in conversations], batch_tokens):
+        batch = batch_of(group, device)
+        output, hidden = teacher.hidden(batch.ids)
+        with torch.autocast(device.type, teacher.dtype, enabled=teacher.dtype != torch.float32):
+            outputs = {one.name: one.outputs(batch.ids, hidden) for one in students}
+        for row, one in enumerate(group):
+            own = batch_of([one], device).taught
+            wanted = (output[row][own] @ teacher.whole.T).argmax(dim=-1)
+            prompt = torch.tensor(one.ids[: one.start], device=device)
+            scored = torch.cat([teacher.ids, prompt]).unique()
+            rows = teacher.whole[scored]
+            about = {"kind": one.kind, "way": "greedy" if one.greedy else "T = 1"}
+            about |= {"prompt_tokens": one.start, "tokens": len(own)}
+            for name, found in outputs.items():
+                for step, each in enumerate(found):
+                    logits = each[row][own].to(rows.dtype) @ rows.T
+                    right = scored[logits.topk(4).indices] == wanted[:, None]
+                    counts = {"first": int(right[:, 0].sum()), "best_4": int(right.any(1).sum())}
+                    yield {"draft": name, "guess": step + 1} | about | counts
+
+
+def grouped(
+    conversations: Sequence[Conversation], lengths: Sequence[float], tokens: int
+) -> list[list[Conversation]]:
+    """Conversations of similar length together, `tokens` of a group at most with padding."""
+    groups: list[list[Conversation]] = [[]]
+    for number in sorted(range(len(conversations)), key=lengths.__getitem__):
+        one = conversations[number]
+        longest = max(len(each.ids) for each in [*groups[-1], one])
+        if groups[-1] and (len(groups[-1]) + 1) * longest > tokens:
+            groups.append([])
+        groups[-1].append(one)
+    return groups

@@ -1,0 +1,102 @@
+"""Drafts that learn beside the target come nearer to it, an interrupted training goes on where it
+stopped, and what is judged is counted right.
+"""
+
+import pytest
+import torch
+
+from specdec_lib.models.students import build_student
+from specdec_lib.suite.distil import online
+from specdec_lib.suite.distil.online import (
+    LayerStudent,
+    ReadingStudent,
+    Teacher,
+    batch_of,
+    batches,
+    judge_online,
+    train_online,
+)
+from tests.test_distil import HEAD, network, texts
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(online, "fastest_dtype", lambda *device: torch.float32)
+    monkeypatch.setattr(online, "LAYERS_READ", (0, 1, 2))
+
+
+def students(target):
+    return [
+        LayerStudent("draft", build_student(target, [0]), 3e-3, window=4),
+        ReadingStudent("reading", build_student(target, [0]), 3e-3, window=4, steps=2),
+    ]
+
+
+def divergences(learning, teacher) -> list[float]:
+    batch = batch_of(texts(), torch.device("cpu"))
+    output, hidden = teacher.hidden(batch.ids)
+    probs = (batch.before_answers(output) @ teacher.rows.T).softmax(dim=-1)
+    with torch.no_grad():
+        return [float(online.loss_of(one, teacher, batch, hidden, probs)) for one in learning]
+
+
+def test_students_learn_and_an_interrupted_training_goes_on(tmp_path, monkeypatch):
+    target = network()
+    teacher = Teacher(target, HEAD)
+    options = {"batch_tokens": 60, "steps": 40}
+    whole = students(target)
+    before = divergences(whole, teacher)
+    seen = train_online(whole, teacher, texts(), **options)
+    assert seen["steps"] == 40 and seen["answer_tokens"] > 40 * 10
+    after = divergences(whole, teacher)
+    assert all(late < early - 0.05 for early, late in zip(before, after, strict=True))
+
+    halved = students(target)
+    monkeypatch.setattr(online, "CHECKPOINT_SECONDS", -1)  # at every step
+    monkeypatch.setattr(online, "_store", stop_after(20, online._store))
+    with pytest.raises(KeyboardInterrupt):
+        train_online(halved, teacher, texts(), folder=tmp_path, **options)
+    again = students(target)
+    train_online(again, teacher, texts(), folder=tmp_path, **options)
+    for one, other in zip(whole, again, strict=True):
+        for name, weights in one.weights().items():
+            assert torch.equal(weights, other.weights()[name]), name
+    with pytest.raises(ValueError, match="of another training"):
+        train_online(students(target), teacher, texts(), folder=tmp_path, batch_tokens=60, steps=41)
+
+
+def stop_after(steps: int, store):
+    def stopping(folder, of_students, optimizers, of, step):
+        store(folder, of_students, optimizers, of, step)
+        if step == steps:
+            raise KeyboardInterrupt
+
+    return stopping
+
+
+def test_all_conversations_are_seen_each_time_round():
+    found = batches(texts(), 60, torch.device("cpu"), seed=0)
+    seen = 0
+    while seen < sum(one.answer_tokens for one in texts()):
+        seen += next(found).tokens
+    assert seen == sum(one.answer_tokens for one in texts())
+
+
+def test_a_draft_that_is_the_target_is_always_right_and_another_is_not():
+    target = network()
+    same = LayerStudent("same", build_student(target, [0, 1, 2]), 0.0, None)
+    other = LayerStudent("other", build_student(target, [0]), 0.0, None)
+    teacher = Teacher(target, range(60))
+    rows = list(judge_online([same, other], teacher, texts(), 60))
+    assert len(rows) == 2 * len(texts())
+    right = {"same": 0, "other": 0}
+    for row in rows:
+        right[row["draft"]] += row["first"]
+    tokens = sum(one.answer_tokens for one in texts())
+    assert right["same"] == tokens > right["other"]
+
+
+def test_steps_or_seconds_are_given():
+    target = network()
+    with pytest.raises(ValueError, match="one of steps and seconds is given, got None and None"):
+        train_online(students(target), Teacher(target, HEAD), texts(), batch_tokens=60)
