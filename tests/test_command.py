@@ -231,3 +231,10 @@ def test_a_page_without_marks_is_refused(tmp_path):
     page.write_text(around.format("old"))
     replace_marked("table", "new", page)
     assert page.read_text() == around.format("new")
+
+
+def test_a_settings_file_that_is_missing_is_named_once(capsys, tmp_path):
+    with pytest.raises(SystemExit, match=r"^2$"):
+        main(["hf", str(tmp_path / "nothing.json")])
+    line = capsys.readouterr().err
+    assert line.count("nothing.json") == 1 and line.endswith("No such file or directory\n")

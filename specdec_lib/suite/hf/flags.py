@@ -100,7 +100,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         data = parse_setting(given.file.read_text(encoding="utf-8"))
         found = _flags(data)
-    except (OSError, ValueError, TypeError, LookupError, StopIteration) as error:
+    except (ValueError, TypeError, LookupError, StopIteration) as error:
         raise ValueError(f"{given.file}: {error}") from error
     print(f"sampling of each request: {_sampling(data.sampler)}")
     everywhere = [what for what in found[0].lost if all(what in one.lost for one in found)]
