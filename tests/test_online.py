@@ -7,12 +7,11 @@ import torch
 
 from specdec_lib.models.students import build_student
 from specdec_lib.suite.distil import online
+from specdec_lib.suite.distil.batches import batch_of, batches
 from specdec_lib.suite.distil.online import (
     LayerStudent,
     ReadingStudent,
     Teacher,
-    batch_of,
-    batches,
     judge_online,
     train_online,
 )

@@ -11,8 +11,6 @@ from collections.abc import Iterator, Sequence
 from copy import deepcopy
 from itertools import islice
 from pathlib import Path
-from random import Random
-from typing import NamedTuple
 
 import torch
 from jaxtyping import Float, Int
@@ -23,32 +21,15 @@ from transformers import LlamaForCausalLM
 
 from specdec_lib.core.files import tensor_file, write_whole
 from specdec_lib.models.batched import fastest_dtype
-from specdec_lib.models.network_passes import padded_ids, rotation_of, run_layers, window_mask
+from specdec_lib.models.network_passes import rotation_of, run_layers, window_mask
 from specdec_lib.models.reading import LAYERS_READ, ReadingDraft, unrolled
 from specdec_lib.models.students import own_weights, pack_weights
+from specdec_lib.suite.distil.batches import Batch, batch_of, batches, grouped
 from specdec_lib.suite.distil.shards import Conversation
 
 WARM_UP, DECAY = 0.02, 0.3  # shares of the training: the rate rises, and falls to 0 at the end
 CHECKPOINT_SECONDS, SHOWN_EVERY = 120, 100  # steps between two losses that are shown
 STATE = ("step", "exp_avg", "exp_avg_sq")  # of AdamW, per weight
-
-
-class Batch(NamedTuple):
-    """Conversations of similar length, padded."""
-
-    ids: Int[Tensor, "batch length"]
-    taught: Int[Tensor, " answers"]  # places, in the flattened ids, before a token of an answer
-
-    @property
-    def tokens(self) -> int:
-        """How many tokens the answers have."""
-        return len(self.taught)
-
-    def before_answers(
-        self, output: Float[Tensor, "batch length width"]
-    ) -> Float[Tensor, "answers width"]:
-        """The rows of what stands at each position that are before a token of an answer."""
-        return output.flatten(0, 1)[self.taught]
 
 
 class LayerStudent:
@@ -121,35 +102,6 @@ class Teacher:
         rotation = self.rotary(embedded, torch.arange(ids.shape[1], device=ids.device)[None])
         last, read = run_layers(self.body.layers, embedded, rotation, None, LAYERS_READ)
         return self.body.norm(last), read
-
-
-def batches(
-    conversations: Sequence[Conversation], tokens: int, device: torch.device, seed: int
-) -> Iterator[Batch]:
-    """Batches without end: each time round all conversations are seen once, those of similar
-    length together, in another order.
-
-    tokens    of a batch at most, padding included, unless one conversation is longer
-    """
-    random = Random(seed)
-    while True:
-        lengths = [len(one.ids) * (1 + random.random() * 0.1) for one in conversations]
-        groups = grouped(conversations, lengths, tokens)
-        random.shuffle(groups)
-        for group in groups:
-            yield batch_of(group, device)
-
-
-def batch_of(conversations: Sequence[Conversation], device: torch.device) -> Batch:
-    """Conversations as one batch."""
-    ids = padded_ids([one.ids for one in conversations], device)
-    taught = [
-        row * ids.shape[1] + place
-        for row, one in enumerate(conversations)
-        for first, end in one.answers
-        for place in range(first - 1, end - 1)
-    ]
-    return Batch(ids, torch.tensor(taught, device=device))
 
 
 def loss_of(
@@ -336,17 +288,3 @@ def judge_online(
                     right = scored[logits.topk(4).indices] == wanted[:, None]
                     counts = {"first": int(right[:, 0].sum()), "best_4": int(right.any(1).sum())}
                     yield {"draft": name, "guess": step + 1} | about | counts
-
-
-def grouped(
-    conversations: Sequence[Conversation], lengths: Sequence[float], tokens: int
-) -> list[list[Conversation]]:
-    """Conversations of similar length together, `tokens` of a group at most with padding."""
-    groups: list[list[Conversation]] = [[]]
-    for number in sorted(range(len(conversations)), key=lengths.__getitem__):
-        one = conversations[number]
-        longest = max(len(each.ids) for each in [*groups[-1], one])
-        if groups[-1] and (len(groups[-1]) + 1) * longest > tokens:
-            groups.append([])
-        groups[-1].append(one)
-    return groups
