@@ -64,7 +64,8 @@ class BatchedPasses:
         every = torch.arange(seen, device=self.device)
         visible = (every <= positions[:, None])[:, None, None]
         for layer, keys, values in zip(self.body.layers, self.keys, self.values, strict=True):
-            normed, own = layer.input_layernorm(hidden), layer.self_attn
+            normed = layer.input_layernorm(hidden)
+            own = layer.self_attn
             query, key = (part(normed).view(heads) for part in (own.q_proj, own.k_proj))
             query, key = apply_rotary_pos_emb(query, key, *rotation)
             keys[rows, :, positions] = key.squeeze(2)

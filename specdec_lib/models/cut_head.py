@@ -57,7 +57,8 @@ class CutHead(nn.Module):
 def cut_head(network: PreTrainedModel, frequent: Sequence[int]) -> CutHead:
     """Replace a network's head by one for `frequent` and the prompt's tokens, and return it."""
     weight = network.get_output_embeddings().weight
-    last, ids = len(weight) - 1, sorted(frequent)
+    last = len(weight) - 1
+    ids = sorted(frequent)
     if not ids or not 0 <= ids[0] <= ids[-1] <= last:
         raise ValueError(f"a head scores token ids from 0 to {last}, got {ids[:3]} …")
     head = CutHead(weight, frequent)

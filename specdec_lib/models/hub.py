@@ -39,9 +39,11 @@ def model_folder(source: Source) -> Path:
     try:
         return Path(snapshot_download(source, allow_patterns=FILES, ignore_patterns=OTHERS))
     except Exception as error:  # of the HTTP client that this version of huggingface_hub uses
-        wanted = 'a local folder in hub format, or a name on the hub like "openai-community/gpt2"'
         why = shorten(f"{type(error).__name__}: {error}", 300)
-        raise ValueError(f"a model is {wanted}; {source} cannot be had ({why})") from error
+        raise ValueError(
+            "a model is a local folder in hub format, or a name on the hub like"
+            f' "openai-community/gpt2"; {source} cannot be had ({why})'
+        ) from error
 
 
 def load_tokenizer(source: Source) -> Tokenizer:
@@ -81,18 +83,25 @@ def shared_tokenizer(sources: Mapping[str, Source], given: Source | None = None)
 
 def check_tokenizers(target: Tokenizer, other: Tokenizer, name: str) -> None:
     """Raises ValueError, naming the first difference, unless both encode alike by equal tokens."""
-    problem = f"the {name} must share the target's tokenizer:"
-    own, theirs = target.get_vocab(), other.get_vocab()  # numbers may have holes
+    own = target.get_vocab()  # numbers may have holes
+    theirs = other.get_vocab()
     if apart := own.items() ^ theirs.items():
         token, _ = min(apart, key=lambda one: one[::-1])
-        known = f"number {own.get(token)} to the target and {theirs.get(token)} to the {name}"
-        raise ValueError(f"{problem} the token {token!r} is {known}")
+        raise ValueError(
+            f"the {name} must share the target's tokenizer: the token {token!r} is number"
+            f" {own.get(token)} to the target and {theirs.get(token)} to the {name}"
+        )
     # padding and the unknown are not used; a special token that one alone names contradicts nothing
     for special in ("bos_token_id", "eos_token_id"):
         ids = getattr(target, special), getattr(other, special)
         if None not in ids and ids[0] != ids[1]:
-            known = f"is {ids[0]} to the target, {ids[1]} to the {name}"
-            raise ValueError(f"{problem} {special} {known}")
+            raise ValueError(
+                f"the {name} must share the target's tokenizer: {special} is {ids[0]} to the"
+                f" target, {ids[1]} to the {name}"
+            )
     for text in PROBES:
         if target.encode(text) != other.encode(text):
-            raise ValueError(f"{problem} both know the same tokens, and encode {text!r} otherwise")
+            raise ValueError(
+                f"the {name} must share the target's tokenizer: both know the same tokens, and"
+                f" encode {text!r} otherwise"
+            )

@@ -160,8 +160,9 @@ def _load(kind: AutoModel, source: Source, device: str, dtype: str) -> PreTraine
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
     if device != "cpu" and not (device.partition(":")[0] == "cuda" and torch.cuda.is_available()):
-        known = '"auto", "cpu" or, where there is a GPU, "cuda" or "cuda:N"'
-        raise ValueError(f"device is {known}; got {device!r}")
+        raise ValueError(
+            f'device is "auto", "cpu" or, where there is a GPU, "cuda" or "cuda:N"; got {device!r}'
+        )
     folder = model_folder(source)
     try:
         network = _read_network(kind, folder, DTYPES[dtype]).to(device)
@@ -177,8 +178,11 @@ def _read_network(kind: AutoModel, folder: Path, dtype: torch.dtype) -> PreTrain
     _check_numbers(PretrainedConfig.get_config_dict(folder, **LOCAL)[0])  # some divide by them
     config = AutoConfig.from_pretrained(folder, **LOCAL)
     if config.is_encoder_decoder == (kind is AutoModelForCausalLM):
-        found = f"{'an' if config.is_encoder_decoder else 'no'} encoder-decoder model"
-        raise ValueError(f"it is {found} ({config.model_type}), which `{READERS[kind]}` reads")
+        article = "an" if config.is_encoder_decoder else "no"
+        raise ValueError(
+            f"it is {article} encoder-decoder model ({config.model_type}), which"
+            f" `{READERS[kind]}` reads"
+        )
     text = config.get_text_config()
     _check_numbers({name: getattr(text, name, None) for name in LIMITS} | text.to_dict())
     _check_index(folder, config)
@@ -234,16 +238,21 @@ def _check_index(folder: Path, config: PretrainedConfig) -> None:
         index = json.loads((folder / name).read_text(encoding="utf-8"))
         for file in index["weight_map"].values():
             if not (isinstance(file, str) and SHARD.fullmatch(file)):
-                wanted = "allowed are .safetensors beside it"
-                raise ValueError(f"its index {name} names {file!r}; {wanted}")
+                raise ValueError(
+                    f"its index {name} names {file!r}; allowed are .safetensors beside it"
+                )
 
 
 def _check_tensors(found: Mapping[str, Any]) -> None:
     if others := sorted(found["mismatched_keys"]):
         name, stored, wanted = others[0]
-        shapes = f"the shape {list(stored)} in the files and {list(wanted)}"
-        raise ValueError(f"its tensor {name!r} has {shapes} in its configuration")
+        raise ValueError(
+            f"its tensor {name!r} has the shape {list(stored)} in the files and {list(wanted)} in"
+            " its configuration"
+        )
     for what in ("missing", "unexpected"):
         if names := sorted(found[f"{what}_keys"]):
-            some = f"{len(names)} {what}: {', '.join(map(repr, names[:3]))}"
-            raise ValueError(f"its tensors are not those of its configuration, {some}")
+            raise ValueError(
+                f"its tensors are not those of its configuration, {len(names)} {what}:"
+                f" {', '.join(map(repr, names[:3]))}"
+            )

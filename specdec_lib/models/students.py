@@ -84,8 +84,10 @@ def assemble(target: LlamaForCausalLM, path: Path) -> LlamaForCausalLM:
     student = build_student(target, range(layers))
     wanted = {name: tensor.shape for name, tensor in own_weights(student).items()}
     if wanted != {name: tensor.shape for name, tensor in weights.items()}:
-        fitting = f"{layers} layers and the norm of a model like {target.config._name_or_path}"
-        raise ValueError(f"{path} holds other weights than {fitting}")
+        raise ValueError(
+            f"{path} holds other weights than {layers} layers and the norm of a model like"
+            f" {target.config._name_or_path}"
+        )
     student.load_state_dict(weights, strict=False)
     return student
 

@@ -50,7 +50,8 @@ class Measured:
         """One entry of match.json."""
         sampler = Sampler(stored["temperature"], top_k=stored["top_k"])
         top_k = f", top-k {stored['top_k']}" if stored["top_k"] else ""
-        name, binned = f"measured at T={sampler.temperature:g}{top_k}", map(tuple, stored["binned"])
+        name = f"measured at T={sampler.temperature:g}{top_k}"
+        binned = map(tuple, stored["binned"])
         table = MatchTable(tuple(stored["rates"]), name, tuple(stored["edges"]), tuple(binned))
         pair = (stored["guesser"], stored["obeyed"], stored["siblings"])
         return cls(*pair, sampler, stored["contexts"], table)
@@ -159,9 +160,12 @@ def load_ladder(
     if not sources and tokenizer is None:
         return _embedded(folder, options)
     if target is None or draft is None:
-        got = f"target={target!s} and draft={draft!s}"
-        raise ValueError(f"a ladder of your own has a target and a draft at least, got {got}")
-    shared, models = shared_tokenizer(sources, tokenizer), {"middle": None}
+        raise ValueError(
+            "a ladder of your own has a target and a draft at least,"
+            f" got target={target!s} and draft={draft!s}"
+        )
+    shared = shared_tokenizer(sources, tokenizer)
+    models = {"middle": None}
     for name, source in sources.items():
         rows = None if name == "target" else models["target"].vocabulary
         models[name] = load_model(source, name, tokens=len(shared), vocabulary=rows, **options)
@@ -176,12 +180,14 @@ def _embedded(folder: Path, options: dict[str, str]) -> Ladder:
     """The prepared target, and the drafts that `specdec distil` made of its layers."""
     card = checked_card(folder, (HEAD, "katz.npz"))
     target = load_model(target_folder(), "target", **options)
-    models, head = {"target": target}, json.loads((folder / HEAD).read_text(encoding="utf-8"))
+    models = {"target": target}
+    head = json.loads((folder / HEAD).read_text(encoding="utf-8"))
     for name in ("middle", "draft"):
         network = assemble(target.model, folder / f"{name}.safetensors")
         cut_head(network, head)
         models[name] = on_runtime(CachedModel(network, name), options["runtime"])
-    tokenizer, tables = load_tokenizer(target_folder()), folder / MATCH
+    tokenizer = load_tokenizer(target_folder())
+    tables = folder / MATCH
     stored = tables.read_text(encoding="utf-8") if tables.is_file() else "[]"
     return Ladder(
         **models,

@@ -59,7 +59,8 @@ class CachedModel:
     def run_rows(
         self, tokens: Sequence[int], positions: Sequence[int], paths: list[list[int]], keep: int
     ) -> Float[Tensor, "keep vocab"]:
-        device, dtype = self.model.device, self.model.dtype
+        device = self.model.device
+        dtype = self.model.dtype
         memory = self._memory
         sees = self._cache.begin(memory.used, len(memory.committed), paths)
         mask = torch.zeros(sees.shape, dtype=dtype, device=device)

@@ -108,13 +108,15 @@ class BranchMemory:
 
     def commit(self, context: Context) -> None:
         """Commit the known beginning of a context; forget branches that do not continue it."""
-        tokens, shared = context.tokens, self._shared(context)
+        tokens = context.tokens
+        shared = self._shared(context)
         self._last = tokens
         if shared < len(self.committed):
             self._uncommit(shared)
         if not self._parents or (shared == len(tokens)):
             return
-        found, entry = [], shared - 1
+        found = []
+        entry = shared - 1
         for token in tokens[shared:]:
             entry = self._children.get((entry, token), -1)
             if entry < 0:
@@ -125,7 +127,8 @@ class BranchMemory:
             return
         self.committed.extend(tokens[shared : shared + len(found)])
         others = sorted(self._parents.keys() - set(found))
-        known, branches = {found[-1] if found else shared - 1}, []
+        known = {found[-1] if found else shared - 1}
+        branches = []
         for entry in others:
             if self._parents[entry] in known:  # it continues the context
                 known.add(entry)
@@ -136,13 +139,15 @@ class BranchMemory:
 
     def plan(self, context: Context, tree: TokenTree) -> PassPlan:
         """The unknown rows of a context that was just committed and of a tree rooted at its end."""
-        tokens, known = context.tokens, len(self.committed)
+        tokens = context.tokens
+        known = len(self.committed)
         if known == len(tokens) and known - 1 not in self.ready:
             known -= 1  # its row is computed again, for the logits
             self._uncommit(known)
             del self._children[known - 1, tokens[known]]
         rest = list(tokens[known:])
-        start, chain = self.used, len(rest)
+        start = self.used
+        chain = len(rest)
         parents = [known - 1, *range(start, start + chain - 1)] if rest else []
         positions = list(range(known, len(tokens)))
         nodes = [start + chain - 1 if rest else known - 1]
@@ -188,7 +193,8 @@ class BranchMemory:
         return found
 
     def _shared(self, context: Context) -> int:
-        tokens, known = context.tokens, self.committed
+        tokens = context.tokens
+        known = self.committed
         if tokens is self._last or (context.begun is not None and context.begun is self._last):
             return len(known)  # what is committed is a beginning of the last context
         count = min(len(known), len(tokens))

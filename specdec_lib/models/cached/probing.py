@@ -77,7 +77,8 @@ def check_attention(model: PreTrainedModel) -> None:
 
 def described(network: PreTrainedModel) -> str:
     """The kind of a network, and where it was loaded from if that is known."""
-    kind, place = network.config.model_type, network.config.name_or_path
+    kind = network.config.model_type
+    place = network.config.name_or_path
     return f"{kind} ({place})" if place else kind
 
 

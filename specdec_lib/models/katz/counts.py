@@ -47,20 +47,24 @@ def count_ngrams(
     """The levels of all n-grams up to `order` tokens, each within one stream."""
     parts = [part for part in map(np.asarray, streams) if part.size]
     if not parts or min(vocabulary, order) < 1:
-        got = f"{vocabulary}, {order} and {len(parts)} streams with tokens"
-        raise ValueError(f"an n-gram table has a vocabulary, an order and text, got {got}")
+        raise ValueError(
+            "an n-gram table has a vocabulary, an order and text, got"
+            f" {vocabulary}, {order} and {len(parts)} streams with tokens"
+        )
     text = np.concatenate(parts).astype(np.int64)
     if text.min() < 0 or text.max() >= vocabulary:
-        got = f"{text.min()}…{text.max()}"
-        raise ValueError(f"tokens must lie in 0…{vocabulary - 1}, got {got}")
+        raise ValueError(f"tokens must lie in 0…{vocabulary - 1}, got {text.min()}…{text.max()}")
     inside = np.ones(len(text), bool)  # whether the next token belongs to the same stream
     inside[np.cumsum([len(part) for part in parts]) - 1] = False
-    tokens, counts = np.arange(vocabulary, dtype=np.int32), np.bincount(text, minlength=vocabulary)
+    tokens = np.arange(vocabulary, dtype=np.int32)
+    counts = np.bincount(text, minlength=vocabulary)
     found = [(tokens, counts, np.zeros(vocabulary, np.int64))]
-    starts, numbers = np.arange(len(text)), text
+    starts = np.arange(len(text))
+    numbers = text
     for length in range(2, order + 1):
         alive = inside[starts + length - 2]
-        starts, numbers = starts[alive], numbers[alive]
+        starts = starts[alive]
+        numbers = numbers[alive]
         keys = numbers * vocabulary + text[starts + length - 1]
         seen, numbers, counts = np.unique(keys, return_inverse=True, return_counts=True)
         found.append(((seen % vocabulary).astype(np.int32), counts, seen // vocabulary))
@@ -75,7 +79,8 @@ def above_thresholds(levels: Sequence[Level], thresholds: Sequence[int]) -> tupl
     """The levels without n-grams whose count is below their level's threshold; thresholds, one per
     level from 1 on, do not descend, so that beginnings and endings are kept.
     """
-    kept, places = [levels[0]], np.arange(len(levels[0]))
+    kept = [levels[0]]
+    places = np.arange(len(levels[0]))
     for level, least in zip(levels[1:], thresholds, strict=True):
         mask = level.counts >= least
         parents = places[level.parents[mask]]
@@ -119,7 +124,9 @@ def read_levels(path: Path) -> tuple[tuple[Level, ...], np.ndarray]:
                 raise ValueError(f"it has {order} levels")
             for depth in range(order):
                 counts = _whole(arrays[f"counts_{depth}"])
-                tokens, parents, ends = np.arange(len(counts)), 0 * counts, 0 * counts
+                tokens = np.arange(len(counts))
+                parents = 0 * counts
+                ends = 0 * counts
                 if depth:
                     tokens = _whole(arrays[f"tokens_{depth}"])
                     parents = np.arange(len(levels[-1])).repeat(_whole(arrays[f"fans_{depth - 1}"]))
@@ -130,9 +137,10 @@ def read_levels(path: Path) -> tuple[tuple[Level, ...], np.ndarray]:
                 levels.append(Level(tokens.astype(np.int32), counts, ends, parents))
             return tuple(levels), arrays["taken"]
     except Exception as damage:  # of numpy, the zip file or its compression
-        remedy = "`specdec distil ngrams` counts it anew"
-        problem = f"the n-gram table {path} is missing or damaged ({damage})"
-        raise ValueError(f"{problem}: {remedy}") from damage
+        raise ValueError(
+            f"the n-gram table {path} is missing or damaged ({damage}):"
+            " `specdec distil ngrams` counts it anew"
+        ) from damage
 
 
 def _planes(values: np.ndarray) -> np.ndarray:

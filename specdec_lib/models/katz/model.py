@@ -90,11 +90,13 @@ class Katz:
 
     @functools.cached_property
     def trie(self) -> Trie:
-        levels, (probabilities, weights) = self.levels, back_off(self.levels, self.taken)
+        levels = self.levels
+        probabilities, weights = back_off(self.levels, self.taken)
         fans = [level.fans(longer) for level, longer in pairwise(levels)]
         fans = np.concatenate([*fans, np.zeros(len(levels[-1]), np.int64)])
         stop = self.vocabulary + np.cumsum(fans)
-        tokens, mass = np.concatenate([one.tokens for one in levels]), np.concatenate(probabilities)
+        tokens = np.concatenate([one.tokens for one in levels])
+        mass = np.concatenate(probabilities)
         rows = np.concatenate([np.zeros(self.vocabulary), 1 + np.arange(len(fans)).repeat(fans)])
         best = np.lexsort((-mass, rows))
         weights = np.concatenate([*weights, np.ones(len(levels[-1]))])
@@ -103,7 +105,8 @@ class Katz:
 
     def probs(self, tokens: Sequence[int]) -> Float64[np.ndarray, " vocab"]:
         """The distribution of the next token after `tokens`, of which the last order − 1 count."""
-        found, row = self.top(tokens, self.vocabulary), np.zeros(self.vocabulary)
+        found = self.top(tokens, self.vocabulary)
+        row = np.zeros(self.vocabulary)
         row[found[0]] = found[1]
         return row
 
@@ -160,7 +163,9 @@ def taken_counts(seen: Int[np.ndarray, " ngrams"]) -> Float64[np.ndarray, " r"]:
     (N_1 + 2 N_2), or ½ where N_1 or N_2 is zero.
     """
     often = np.bincount(np.minimum(seen, DISCOUNTED + 2), minlength=DISCOUNTED + 3)
-    n, r, taken = often.astype(np.float64), np.arange(1, DISCOUNTED + 1), np.zeros(DISCOUNTED + 2)
+    n = often.astype(np.float64)
+    r = np.arange(1, DISCOUNTED + 1)
+    taken = np.zeros(DISCOUNTED + 2)
     with np.errstate(divide="ignore", invalid="ignore"):
         common = (DISCOUNTED + 1) * n[DISCOUNTED + 1] / n[1]
         discounts = ((r + 1) * n[r + 1] / (r * n[r]) - common) / (1 - common)
@@ -179,14 +184,20 @@ def back_off(
     """
     links = counts.suffixes(levels)
     mass = (levels[0].counts + SMOOTHING).astype(np.float64)
-    held, scale, left = np.array([mass.sum()]), np.array([mass.sum()]), np.zeros(1)
-    probabilities, weights = [mass / mass.sum()], []
+    held = np.array([mass.sum()])
+    scale = np.array([mass.sum()])
+    left = np.zeros(1)
+    probabilities = [mass / mass.sum()]
+    weights = []
     for depth, (level, longer) in enumerate(pairwise(levels)):
-        link, continued, shorter_mass = links[depth], level.fans(longer) > 0, mass
+        link = links[depth]
+        continued = level.fans(longer) > 0
+        shorter_mass = mass
         mass = longer.counts - taken[depth][np.minimum(longer.counts, DISCOUNTED + 1)]
         seen = level.summed(shorter_mass[links[depth + 1]], longer)
         unseen = (held[link] - seen) / scale[link] + left[link]
-        held, total = level.summed(mass, longer), level.counts - level.ends
+        held = level.summed(mass, longer)
+        total = level.counts - level.ends
         scale = np.where(unseen > 0, total, held)
         scale[~continued] = 1.0
         left = np.where(unseen > 0, total - held, 0.0) / scale

@@ -88,7 +88,8 @@ def find_token(tokens, token, begin, stop):
 @compiled()
 def find_contexts(trie, window):
     """The entries of the last 1, 2, … tokens of a window, as long as the table holds them."""
-    entries, count = np.empty(len(window), np.int64), 0
+    entries = np.empty(len(window), np.int64)
+    count = 0
     for length in range(1, len(window) + 1):
         entry = np.int64(window[len(window) - length])
         for token in window[len(window) - length + 1 :]:
@@ -104,13 +105,16 @@ def find_contexts(trie, window):
 def find_likeliest(trie, window, most):
     """The most likely next tokens, best first, a tie to the lower one, and their probabilities."""
     contexts = find_contexts(trie, window)
-    tokens, found, count = np.empty(most, np.int64), np.empty(most, np.float64), 0
+    tokens = np.empty(most, np.int64)
+    found = np.empty(most, np.float64)
+    count = 0
     for length in range(len(contexts), -1, -1):
         begin = trie.begin[contexts[length - 1]] if length else 0
         stop = trie.stop[contexts[length - 1]] if length else trie.vocabulary
         longer = contexts[length] if length < len(contexts) else -1
         for place in range(begin, stop):
-            token, probability = trie.best_tokens[place], trie.best[place]
+            token = trie.best_tokens[place]
+            probability = trie.best[place]
             for context in contexts[length:]:
                 probability *= trie.weights[context]
             if probability <= (found[count - 1] if count == most else 0.0):
@@ -121,9 +125,11 @@ def find_likeliest(trie, window, most):
                     continue  # the longer context has a probability of its own for it
             at = min(count, most - 1)
             while at and (found[at - 1], -tokens[at - 1]) < (probability, -token):
-                tokens[at], found[at] = tokens[at - 1], found[at - 1]
+                tokens[at] = tokens[at - 1]
+                found[at] = found[at - 1]
                 at -= 1
-            tokens[at], found[at] = token, probability
+            tokens[at] = token
+            found[at] = probability
             count = min(count + 1, most)
     return tokens[:count], found[:count]
 
@@ -135,7 +141,9 @@ def count_allowed(scaled, top_k, top_p):
     while count < len(scaled) and scaled[count] == scaled[count - 1]:
         count += 1
     masses = np.exp(scaled[:count])
-    whole, before, allowed = masses.sum(), 0.0, 0
+    whole = masses.sum()
+    before = 0.0
+    allowed = 0
     while allowed < count and before < top_p * whole:
         before += masses[allowed]
         allowed += 1
@@ -187,10 +195,14 @@ def grow_guesses(guesser, window, keys):
     """A guesser's tree after a window, under `keys` of noise by depth: tokens and parents, and
     scores. A budget is filled with the best, a tie to the earlier parent and then the lower rank.
     """
-    trie, warp, match = guesser.trie, guesser.warp, guesser.match
+    trie = guesser.trie
+    warp = guesser.warp
+    match = guesser.match
     widths, budget = guesser.limits
     most = budget * budget if budget else np.cumprod(widths).sum()
-    guesses, guess_scores, made = np.empty((2, most), np.int64), np.empty(most), 0
+    guesses = np.empty((2, most), np.int64)
+    guess_scores = np.empty(most)
+    made = 0
     size = 1 + (budget if budget else most)
     nodes, scores, node = np.zeros((3, size), np.int64), np.ones(size), 0  # token, parent, depth
     while True:
@@ -200,13 +212,15 @@ def grow_guesses(guesser, window, keys):
             given = known, widths[depth], warp, match, keys[depth]
             tokens, factors = choose_children(trie, *given)
             for child in range(len(tokens)):
-                guesses[0, made], guesses[1, made] = tokens[child], node
+                guesses[0, made] = tokens[child]
+                guesses[1, made] = node
                 guess_scores[made] = scores[node] * factors[child]
                 made += 1
         found = np.argmax(guess_scores[:made]) if budget > 0 and made > 0 else node
         if found == made or node + 1 == size or (budget > 0 and guess_scores[found] <= 0.0):
             return nodes[:2, : node + 1], scores[: node + 1]
         node += 1
-        nodes[:2, node], scores[node] = guesses[:, found], guess_scores[found]
+        nodes[:2, node] = guesses[:, found]
+        scores[node] = guess_scores[found]
         nodes[2, node] = nodes[2, guesses[1, found]] + 1
         guess_scores[found] = -1.0

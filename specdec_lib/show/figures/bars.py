@@ -13,7 +13,8 @@ from specdec_lib.show.figures.theme import GAIN, INK, LOSS, PAPERS, SOURCES, Loo
 
 PAYS = {"faster": Look(GAIN, hatch="/"), "slower": Look(LOSS, hatch="x")}
 LENGTH_LOOKS = PAYS | {f"{name}, chosen": replace(one, full=True) for name, one in PAYS.items()}
-GUESSED, OWN = "accepted guesses", "the target's own token"
+GUESSED = "accepted guesses"
+OWN = "the target's own token"
 YIELDS = {GUESSED: Look(SOURCES["draft"]), OWN: Look(SOURCES["target"]), "": Look(INK)}
 PANELS = {"swi": "SWI, counted: yield ÷ price", "tokens_per_round": "tokens per round"}
 PANELS |= {"price": "round, in target passes", "acceptance_rate": "acceptance rate"}
@@ -38,7 +39,8 @@ def distributions(table: pd.DataFrame) -> go.Figure:
     place = lanes(table, "token", "distribution", 0.8)
     rows = marks(table, place, "probability", series="distribution")
     rows["text"] = [f"{value:.2f}".removeprefix("0") if value else "0" for value in rows["y"]]
-    tokens, styles = theme.names_of(table["token"]), looks(table["distribution"])
+    tokens = theme.names_of(table["token"])
+    styles = looks(table["distribution"])
     for number, (name, one) in enumerate(styles.items()):
         styles[name] = replace(one, hatch="", full=number % 2 == 0)
     chart = Chart(wide=34 * len(rows), high=320, x="token", y="probability")
@@ -90,7 +92,8 @@ def paper_and_ours(
     lower_is_better    which way is better, for the axis
     """
     check(table, "sampling method", "paper ours")
-    place, methods = lanes(table, "method"), theme.names_of(table["method"])
+    place = lanes(table, "method")
+    methods = theme.names_of(table["method"])
     interval = "ours_low ours ours_high" if {"ours_low", "ours_high"} <= set(table) else ""
     y = f"{y_title} ({'lower' if lower_is_better else 'higher'} is better)"
     chart = Chart(table["sampling"].map(str), wide=92 * len(methods), y=y)
@@ -114,7 +117,8 @@ def walltime(table: pd.DataFrame) -> go.Figure:
     ends = "ratio_low ratio ratio_high"
     check(table, "domain method", f"ours paper_ratio paper_data sampling {ends}")
     styles = {name: replace(one, hatch="") for name, one in looks(table["domain"]).items()}
-    place, lane = lanes(table, "method", "domain", 0.84), 0.84 / len(styles)
+    place = lanes(table, "method", "domain", 0.84)
+    lane = 0.84 / len(styles)
     by = {"series": "domain", "text": "ratio", "note": "{ours:.4g} tokens per second"}
     ours = marks(table, place - 0.1 * lane, "ratio", ends=ends, **by)
     theirs = marks(table, place + 0.33 * lane, "paper_ratio", text="paper_ratio")
@@ -143,13 +147,15 @@ def yields(table: pd.DataFrame, *, bonus: bool = True) -> go.Figure:
     bonus    whether the target's own token counts; without it bars begin at the accepted guesses,
              and the interval is `accepted_per_round_low` to `accepted_per_round_high`
     """
-    value, guesses = "tokens_per_round" if bonus else "accepted_per_round", "accepted_per_round"
+    value = "tokens_per_round" if bonus else "accepted_per_round"
+    guesses = "accepted_per_round"
     ends = f"{value}_low {value} {value}_high"
     check(table, "series", f"rounds {guesses} {ends}")
     whole = marks(table, value, range(len(table)), ends=ends, text=value)
     guessed = marks(table, guesses, range(len(table)), note="over {rounds:,} rounds")
     words = "tokens per round" if bonus else "accepted guesses per round"
-    chart, own = Chart(high=84 + 34 * len(table), x=words), whole["x"] - guessed["x"]
+    chart = Chart(high=84 + 34 * len(table), x=words)
+    own = whole["x"] - guessed["x"]
     if bonus:
         add_bars(chart, guessed.assign(x=own, series=OWN), YIELDS, lying=True)
     add_bars(chart, guessed.assign(base=own, series=GUESSED), YIELDS, lying=True)
@@ -171,8 +177,10 @@ def cascade_ablation(table: pd.DataFrame) -> go.Figure:
     """
     ends = "low change_percent high"
     check(table, "domain variant by", f"{ends} paper")
-    place, count = lanes(table, "variant", "by", 0.62, list(CHANGES)), table["variant"].nunique()
-    x, y = "change against full, in %", "what is left out"
+    place = lanes(table, "variant", "by", 0.62, list(CHANGES))
+    count = table["variant"].nunique()
+    x = "change against full, in %"
+    y = "what is left out"
     chart = Chart(table["domain"], wide=350, high=85 + 56 * count, x=x, y=y)
     words = table[["change_percent", "paper"]].map(short, signed=True)
     ours = marks(table, "change_percent", place, series="by", panel="domain", ends=ends)
@@ -236,7 +244,8 @@ def round_ledger(table: pd.DataFrame, *, noise: float) -> go.Figure:
     noise    the share by which bars differ where they should not, for the headline
     """
     check(table, "draft sampling part model", "round_seconds share")
-    panels, drafts = table["sampling"], table["draft"]
+    panels = table["sampling"]
+    drafts = table["draft"]
     table = table.assign(
         place=lanes(table, "draft"),
         milliseconds=1e3 * table["round_seconds"],
@@ -249,7 +258,8 @@ def round_ledger(table: pd.DataFrame, *, noise: float) -> go.Figure:
     table["base"] = sums.cumsum() - table["milliseconds"]
     note = "{draft}: {milliseconds:.3g} ms, {share:.1%}, {who}"
     rows = marks(table, "milliseconds", "place", series="part", panel="sampling", note=note)
-    high, x = 74 + 46 * drafts.nunique(), "mean milliseconds of a round"
+    high = 74 + 46 * drafts.nunique()
+    x = "mean milliseconds of a round"
     chart = Chart(panels, wide=400, high=high, x=x, gap=0.04)
     add_bars(chart, rows, PARTS, lying=True, width=0.7).name_places("y", drafts, longest=26)
     chart.axis("x", range=[0, 1.03 * longest])

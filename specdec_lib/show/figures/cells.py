@@ -14,7 +14,8 @@ from specdec_lib.show.figures.theme import DARK, GAIN, INK, LOSS, Look, escape, 
 
 OPAQUE = "rgba(255,255,255,0.94)"  # behind a name on the map, that no line runs through it
 HIGHEST = 0.5  # draft cost of the map, unless a mark stands higher
-PAIR, HERE = "our pairs, rates counted and costs measured", "here"
+PAIR = "our pairs, rates counted and costs measured"
+HERE = "here"
 MAP_LOOKS = {PAIR: Look(DARK, symbol="diamond"), HERE: Look("#E69F00", symbol="star")}
 
 
@@ -53,7 +54,8 @@ def surface(
     if not framed.any():
         raise ValueError(f"the frame marks a cell with a value, got k1 and k2 {tuple(best)}")
     grid = table.pivot(index="k2", columns="k1", values="swi").astype(float)
-    wide, high = 70 + 42 * max(8, grid.shape[1]), 106 + 30 * max(5, grid.shape[0])
+    wide = 70 + 42 * max(8, grid.shape[1])
+    high = 106 + 30 * max(5, grid.shape[0])
     chart = Chart(wide=min(780, wide), high=high, x=across, y=down)
     add_cells(chart, grid, name="SWI", framed=best)
     words = f"{grid.loc[best[1], best[0]]:.2f} in the frame, at {tuple(best)}"
@@ -74,7 +76,8 @@ def speed_surface(table: pd.DataFrame, *, about: str) -> go.Figure:
     room = [sum(width**level for level in range(1, depth + 1)) for width, depth in sizes]
     table = table.assign(speed_up=table["speed_up"].where(table["budget"] <= room))
     panels = {one: f"width ≤ {one}" if one > 1 else "width 1" for one in sorted({*table["width"]})}
-    high, x = 94 + 34 * table["budget"].nunique(), "deepest guess"
+    high = 94 + 34 * table["budget"].nunique()
+    x = "deepest guess"
     look = {"wide": 260, "high": high, "columns": len(panels), "gap": 0.03}
     chart = Chart(panels.values(), **look, x=x, y="budget, in nodes")
     most = float((table["speed_up"] - 1).abs().max()) or 1.0
@@ -107,7 +110,8 @@ def break_even(
     check(table, "acceptance_rate cost", "speed_up")
     check(points, "", "pair acceptance_rate cost")
     grid = table.pivot(index="cost", columns="acceptance_rate", values="speed_up").astype(float)
-    x, y = "acceptance rate of a guess", "seconds of a draft pass ÷ of a target pass"
+    x = "acceptance rate of a guess"
+    y = "seconds of a draft pass ÷ of a target pass"
     chart = Chart(high=464, x=x, y=y)
     _add_levels(chart, grid)
     ends = "low acceptance_rate high" if "low" in points else ""
@@ -133,7 +137,8 @@ def break_even(
 
 def _add_levels(chart: Chart, grid: pd.DataFrame) -> None:
     """Add the speed-up as shades, as lines every quarter, and as the thick line of break-even."""
-    most, numbers = max(1.25, float(np.nanmax(grid))), {"size": 11, "color": DARK}
+    most = max(1.25, float(np.nanmax(grid)))
+    numbers = {"size": 11, "color": DARK}
     place = {"x": list(grid.columns), "y": list(grid.index), "z": grid.to_numpy(np.float32)}
     levels = {"start": 1.0, "end": most, "size": 0.25}
     bar = {"title": {"text": "predicted speed-up", "side": "top"}, "thickness": 14}
@@ -142,11 +147,13 @@ def _add_levels(chart: Chart, grid: pd.DataFrame) -> None:
     look |= {"colorscale": shades, "colorbar": bar | {"tickvals": [*range(1, int(most) + 1)]}}
     said = "rate %{x:.2f}, cost %{y:.2f}: %{z:.2f} times as fast<extra></extra>"
     chart.add(go.Contour(**place, **look, hovertemplate=said))
-    quiet, thin = {"showscale": False, "hoverinfo": "skip"}, {"width": 0.7, "color": INK}
+    quiet = {"showscale": False, "hoverinfo": "skip"}
+    thin = {"width": 0.7, "color": INK}
     levels |= {"start": 1.25, "coloring": "none", "showlabels": True, "labelfont": numbers}
     chart.add(go.Contour(**place, **quiet, contours=levels, line=thin, showlegend=False))
     even = {"type": "constraint", "operation": "=", "value": 1.0, "showlabels": False}
-    thick, name = {"width": 3.5, "color": LOSS}, "break-even, predicted"
+    thick = {"width": 3.5, "color": LOSS}
+    name = "break-even, predicted"
     chart.add(go.Contour(**place, **quiet, contours=even, line=thick, name=name))
 
 
@@ -167,13 +174,16 @@ def roofline(
     """
     check(table, "", "point intensity flops_per_second kind")
     _check_points(table)
-    bandwidth, roof = float(bytes_per_second), float(flops_per_second)
+    bandwidth = float(bytes_per_second)
+    roof = float(flops_per_second)
     ridge = roof / bandwidth
     numbers = table[["flops_per_second", "intensity"]]
-    (slowest, least), (fastest, most) = numbers.min(), numbers.max()
+    slowest, least = numbers.min()
+    fastest, most = numbers.max()
     xs = 0.4 * min(ridge, least), 20 * max(ridge, most)
     ys = 0.4 * min(bandwidth * xs[0], slowest), 2.5 * max(roof, fastest)
-    x, y = "operations per byte, in FLOP/byte", "operations per second, in FLOP/s"
+    x = "operations per byte, in FLOP/byte"
+    y = "operations per second, in FLOP/s"
     chart = Chart(high=416, x=x, y=y)
     _draw_roof(chart.figure, bandwidth, roof, xs, ys[0])
     shares = table["flops_per_second"] / (bandwidth * table["intensity"]).clip(upper=roof)
@@ -183,7 +193,8 @@ def roofline(
         f"{escape(point)}, {100 * share:.{0 if share >= 0.01 else 2}f} % of the {lower}"
         for point, share, lower in zip(table["point"], shares, limit, strict=True)
     ]
-    paper, ours = {"paper": Look(INK, symbol="diamond-open")}, {"ours": Look(GAIN)}
+    paper = {"paper": Look(INK, symbol="diamond-open")}
+    ours = {"ours": Look(GAIN)}
     add_dots(chart, rows[rows["series"] == "paper"], paper, size=11, by="measured")
     add_dots(chart, rows[rows["series"] == "ours"], ours, size=11, by="predicted")
     chart.figure.update_traces(textposition="bottom right", selector={"mode": "markers+text"})
@@ -208,9 +219,11 @@ def _draw_roof(
     figure: go.Figure, bandwidth: float, roof: float, xs: tuple[float, float], bottom: float
 ) -> None:
     """The slope, the roof and the ridge between them, with words at each."""
-    ridge, (left, right) = roof / bandwidth, xs
+    ridge = roof / bandwidth
+    left, right = xs
     quiet = {"mode": "lines", "showlegend": False, "hoverinfo": "skip"}
-    solid, dotted = {"color": INK, "width": 2.5}, {"color": INK, "dash": "dot", "width": 1.2}
+    solid = {"color": INK, "width": 2.5}
+    dotted = {"color": INK, "dash": "dot", "width": 1.2}
     heights = [bandwidth * left, roof, roof]
     figure.add_scatter(x=[left, ridge, right], y=heights, line=solid, **quiet)
     figure.add_scatter(x=[ridge, ridge], y=[bottom, roof], line=dotted, **quiet)

@@ -30,10 +30,13 @@ def check(table: pd.DataFrame, keys: str, values: str) -> None:
 
     keys, values    names of columns, divided by spaces
     """
-    columns, once = f"{keys} {values}".split(), keys.split()
+    columns = f"{keys} {values}".split()
+    once = keys.split()
     if table.empty or not set(columns) <= set(table):
-        got = f"got {len(table)} rows of {list(table)}"
-        raise ValueError(f"this figure needs rows with the columns {', '.join(columns)}, {got}")
+        raise ValueError(
+            f"this figure needs rows with the columns {', '.join(columns)},"
+            f" got {len(table)} rows of {list(table)}"
+        )
     if once and (again := table[table.duplicated(once)][once]).size:
         first = ", ".join(f"{key} {value}" for key, value in again.iloc[0].items())
         raise ValueError(f"this figure needs at most one row per {keys}, got several for {first}")
@@ -107,7 +110,8 @@ def ends_of(rows: pd.DataFrame, value: str) -> pd.Series:
 
 def span_of(values: pd.DataFrame, before: float = 0, after: float = 0) -> tuple[float, float]:
     """The least and the greatest value, moved out by `before` and `after` times their distance."""
-    low, high = float(np.nanmin(values.astype(float))), float(np.nanmax(values.astype(float)))
+    low = float(np.nanmin(values.astype(float)))
+    high = float(np.nanmax(values.astype(float)))
     room = (high - low) or 1.0
     return low - before * room, high + after * room
 
@@ -136,7 +140,8 @@ class Chart:
         names = names_of(panels)
         across = columns or (2 if len(names) == 4 else min(3, len(names)))
         down = -(-len(names) // across)
-        width, height = min(WIDEST, round(120 + wide * across)), round(high * down)
+        width = min(WIDEST, round(120 + wide * across))
+        height = round(high * down)
         apart = {"horizontal_spacing": gap, "vertical_spacing": 100 / height if down > 1 else 0}
         apart |= {"shared_yaxes": shared_y, "subplot_titles": list(map(escape, names))}
         self.drawn: list[pd.DataFrame] = []  # marks, of which the headline and axes tell
@@ -166,7 +171,8 @@ class Chart:
     def name_places(self, axis: str, names: Iterable[object], *, longest: int = 24) -> "Chart":
         """The names, each once, at 0, 1, 2, … along an axis: from the left, or from the top."""
         words = [wrap(name, longest) for name in names_of(names)]
-        first, last = -0.5, len(words) - 0.5
+        first = -0.5
+        last = len(words) - 0.5
         return self.axis(
             axis,
             tickvals=list(range(len(words))),
@@ -198,7 +204,8 @@ class Chart:
 
     def count_in_powers(self, values: Iterable[float]) -> "Chart":
         """An x axis on which each doubling is one step, with a tick at each power of 2."""
-        least, most = min(values), max(values)
+        least = min(values)
+        most = max(values)
         powers = [2**power for power in range(64) if least <= 2**power <= most]
         return self.count_in_factors("x", powers)
 
@@ -252,7 +259,8 @@ class Chart:
 
 def _prompts_behind(counts: set[float], bare: str) -> str:
     """From how many prompts the marks are, and whether they have intervals."""
-    least, most = int(min(counts)), int(max(counts))
+    least = int(min(counts))
+    most = int(max(counts))
     counted = f"{least} to {most}" if most > least else f"{least}"
     said = f"From {counted} prompts" if most > 1 else f"From {counted} prompt"
     if most < LEAST_PROMPTS:

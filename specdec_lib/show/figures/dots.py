@@ -18,7 +18,8 @@ EWIF_LOOKS = {
     "at the best k, where another is better": Look(SOURCES["target"], symbol="star"),
 }
 RATES = {"ends": "low rate high", "note": "{at_risk:,.0f} tokens at risk"}
-ACCEPTED, RATE = "How often a guess is accepted, by", "acceptance rate"
+ACCEPTED = "How often a guess is accepted, by"
+RATE = "acceptance rate"
 # of a scorecard: how ours was found, in its legend and in its headline
 SAID = {"predicted": "predicted", "SWI": "counted", "clock": "measured"}
 CLAIMS = {"predicted": "formulas", "SWI": "of SWI", "clock": "by the clock"}
@@ -61,8 +62,10 @@ def acceptance(
     rows = marks(table, x, "rate", series="series", ends=RATES["ends"], note=note)
     if log_x and not rows["x"].min() > 0:
         raise ValueError(f"a logarithmic axis shows {x} above 0, got {rows['x'].min()}")
-    chart, styles = Chart(high=384, x=x_title, y=RATE), looks(rows["series"])
-    values, sides = sorted(set(rows["x"])), np.linspace(-apart, apart, len(styles))
+    chart = Chart(high=384, x=x_title, y=RATE)
+    styles = looks(rows["series"])
+    values = sorted(set(rows["x"]))
+    sides = np.linspace(-apart, apart, len(styles))
     aside = rows["series"].map(dict(zip(styles, sides, strict=True)))
     rows["x"] = rows["x"] * 2**aside if log_x else rows["x"] + aside
     for _, own in rows.groupby(rows.get("part", rows["panel"])):
@@ -118,7 +121,8 @@ def predicted_tokens(table: pd.DataFrame) -> go.Figure:
              (both tokens per round; the latter counted) with its 95 % interval `low` to `high`
     """
     rows = _predictions(table)
-    x, y = "predicted tokens per round", "counted tokens per round"
+    x = "predicted tokens per round"
+    y = "counted tokens per round"
     chart = Chart(rows["panel"], wide=450, high=490, x=x, y=y)
     ends = span_of(rows[["x", "y", "low", "high"]], 0.08, 0.08)
     add_diagonal(chart, ends, name="as predicted", near=0.05)
@@ -140,7 +144,8 @@ def predicted_speeds(table: pd.DataFrame) -> go.Figure:
     lowest = rows[["x", "y", "low", "high"]].min().min()
     if not lowest > 0:
         raise ValueError(f"speeds are above 0, got down to {lowest:g}")
-    x, y = "predicted, in tokens per second", "measured, in tokens per second"
+    x = "predicted, in tokens per second"
+    y = "measured, in tokens per second"
     chart = Chart(rows["panel"], wide=395, high=444, x=x, y=y, gap=0.04)
     least, most = span_of(rows[["x", "y", "low", "high"]])
     add_diagonal(chart, (0.94 * least, 1.06 * most), name="as predicted", near=0.1)
@@ -197,10 +202,12 @@ def speed_sweep(table: pd.DataFrame) -> go.Figure:
         raise ValueError(f"a sweep is by {' or '.join(said)}, got {others.iloc[0]!r}")
     first = table.drop_duplicates("sweep").set_index("sweep").to_dict("index")
     panels = {sweep: said[sweep].format_map(first[sweep]) for sweep in first}
-    drafts, y = names_of(table["draft"]), "measured speed-up over plain decoding (dotted)"
+    drafts = names_of(table["draft"])
+    y = "measured speed-up over plain decoding (dotted)"
     chart = Chart(panels.values(), wide=390, y=y)
     for sweep, panel in panels.items():
-        own, ordered = table[table["sweep"] == sweep], sweep == "temperature"
+        own = table[table["sweep"] == sweep]
+        ordered = sweep == "temperature"
         place = lanes(own, "value", "draft", 0.07 * len(drafts), drafts)
         rows = marks(own, place, "speed_up", series="draft", ends=ends).assign(panel=panel)
         add_dots(chart, rows, looks(drafts), joined=2 if ordered else 0)
@@ -221,10 +228,13 @@ def ewif_by_drafters(table: pd.DataFrame) -> go.Figure:
     """
     check(table, "data drafters", "lengths paper ours best best_lengths")
     table = table.assign(best=table["best"].where(table["best"] > table["ours"] + 1e-9))
-    sets, lengths = names_of(table["drafters"]), table["best_lengths"].map(escape)
+    sets = names_of(table["drafters"])
+    lengths = table["best_lengths"].map(escape)
     forms = {"paper": "{:.2f}", "ours": "{:.3f}", "best": "{:.3f}<br>k = {}"}
-    x, y = "drafters, with the printed k", "EWIF, predicted (1: plain)"
-    chart, places = Chart(table["data"], wide=390, x=x, y=y), lanes(table, "drafters")
+    x = "drafters, with the printed k"
+    y = "EWIF, predicted (1: plain)"
+    chart = Chart(table["data"], wide=390, x=x, y=y)
+    places = lanes(table, "drafters")
     for aside, name, column in zip((-0.29, 0.0, 0.29), EWIF_LOOKS, forms, strict=True):
         rows = marks(table, places + aside, column, panel="data").assign(series=name)
         rows["text"] = list(map(forms[column].format, table[column], lengths))
@@ -262,8 +272,10 @@ def scorecard(table: pd.DataFrame) -> go.Figure:
     rows = marks(some, "paper_value", "ours", ends="low ours high", note="{claim}: {verdict}", **by)
     least, most = span_of(rows[["x", "y", "low", "high"]])
     ends = 0.9 * least, 1.1 * most
-    x, y = "printed in the paper (× the other method)", "found here (× the other method)"
-    chart, styles = Chart(rows["panel"], wide=430, high=440, x=x, y=y), looks(rows["series"])
+    x = "printed in the paper (× the other method)"
+    y = "found here (× the other method)"
+    chart = Chart(rows["panel"], wide=430, high=440, x=x, y=y)
+    styles = looks(rows["series"])
     add_diagonal(chart, ends, name="as printed; below it: a smaller ratio here")
     for name, own in rows.groupby("series", sort=False):
         symbol = VISIBLE.get(styles[name].symbol, styles[name].symbol)

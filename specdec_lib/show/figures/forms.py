@@ -53,7 +53,8 @@ def add_dots(
     parts = _parts(chart, marks, looks, by, value)
     for panel, name, look, own in parts if bands and "low" in marks else ():
         band = own.dropna(subset=["low", "high"]).sort_values("x", kind="stable")
-        xs, ys = [*band["x"], *band["x"][::-1]], [*band["low"], *band["high"][::-1]]
+        xs = [*band["x"], *band["x"][::-1]]
+        ys = [*band["low"], *band["high"][::-1]]
         chart.add(_veil(xs, ys, look.colour, name=escape(name), showlegend=False), panel)
     mode = "+".join(["lines"] * bool(joined) + ["markers"] * bool(size))
     for panel, name, look, own in parts:
@@ -83,7 +84,8 @@ def add_diagonal(chart: Chart, ends: tuple[float, float], *, name: str, near: fl
     for panel in chart.panels:
         if near:
             edges = [(1 - near) * low, (1 - near) * high, (1 + near) * high, (1 + near) * low]
-            xs, said = [low, high, high, low], f"within {100 * near:.0f} %"
+            xs = [low, high, high, low]
+            said = f"within {100 * near:.0f} %"
             chart.add(_veil(xs, edges, INK, name=said), panel)
         dotted = {"mode": "lines", "line": {"dash": "dot", "color": INK, "width": 1.5}}
         chart.add(go.Scatter(x=ends, y=ends, name=name, hoverinfo="skip", **dotted), panel)
@@ -151,7 +153,8 @@ def add_cells(
     for axis in "xy":
         chart.axis(axis, type="category", showgrid=False)
     if framed:
-        x, y = list(grid.columns).index(framed[0]), list(grid.index).index(framed[1])
+        x = list(grid.columns).index(framed[0])
+        y = list(grid.index).index(framed[1])
         box = {"x0": x - 0.5, "x1": x + 0.5, "y0": y - 0.5, "y1": y + 0.5}
         line = {"color": DARK, "width": 3}
         chart.figure.add_shape(type="rect", **box, line=line, **chart.panels[panel])
@@ -163,7 +166,9 @@ def words_beside(chart: Chart, rows: pd.DataFrame, *, lying: bool, away: float =
     """
     if "text" not in rows:
         return
-    place, texts, sides = {"x": rows["x"], "y": rows["y"]}, list(rows["text"]), "top center"
+    place = {"x": rows["x"], "y": rows["y"]}
+    texts = list(rows["text"])
+    sides = "top center"
     place["x" if lying else "y"] = ends_of(rows, "x" if lying else "y")
     if lying:
         texts = [f"{one.text} " if one.x < 0 else f" {one.text}" for one in rows.itertuples()]
@@ -189,9 +194,11 @@ def _add_intervals(
     """Give the trace its intervals, by a trace of their own where only some marks have one: plotly
     draws caps at a mark without one too.
     """
-    bars, whole = {"visible": False}, rows[:0]
+    bars = {"visible": False}
+    whole = rows[:0]
     if "low" in rows and len(whole := rows.dropna(subset=["low", "high"])):
-        upper, lower = whole["high"] - whole[value], whole[value] - whole["low"]
+        upper = whole["high"] - whole[value]
+        lower = whole[value] - whole["low"]
         bars = {"type": "data", "color": colour, "thickness": 1.6, "width": 4}
         bars |= {"array": list(upper), "arrayminus": list(lower)}
     if 0 < len(whole) < len(rows):

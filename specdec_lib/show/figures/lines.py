@@ -27,7 +27,8 @@ def position(table: pd.DataFrame) -> go.Figure:
     table = table.replace({"drafter": theme.MODEL_NAMES})
     by = {"series": "drafter", "panel": "domain", "note": "{at_risk:,.0f} drafts at risk"}
     rows = marks(table, "position", "rate", ends="low rate high", **by)
-    x, y = "position in the draft", "accepted up to here (probability)"
+    x = "position in the draft"
+    y = "accepted up to here (probability)"
     chart = Chart(rows["panel"], wide=300, high=330, x=x, y=y)
     add_dots(chart, rows, **LINES).start_at_zero("y", 1.15, top=1.08)
     last = int(rows["x"].max())
@@ -48,7 +49,8 @@ def sensitivity(table: pd.DataFrame) -> go.Figure:
     table = table.assign(panel=table["variant"] + ": " + table["by"])
     by = {"panel": "panel", "series": "domain", "ends": "low value high"}
     rows = marks(table, lanes(table, "k00", "domain", 0.44), "value", **by)
-    x, y = "K00, tokens wanted of the first drafter", "÷ that at K00 = 1 (dotted)"
+    x = "K00, tokens wanted of the first drafter"
+    y = "÷ that at K00 = 1 (dotted)"
     chart = Chart(rows["panel"], wide=380, high=330, x=x, y=y)
     add_dots(chart, rows, joined=2)
     papers = marks(table, lanes(table, "k00"), "paper_relative", panel="panel")
@@ -71,7 +73,8 @@ def lenience(table: pd.DataFrame) -> go.Figure:
     table = table.assign(named=table["lenience"].map("{:g}".format))
     by = {"series": "domain", "panel": "metric", "ends": "low value high"}
     rows = marks(table, lanes(table, "named", "domain", 0.64), "value", **by)
-    x, y = "lenience (1: none)", "÷ plain decoding's (dotted)"
+    x = "lenience (1: none)"
+    y = "÷ plain decoding's (dotted)"
     chart = Chart(rows["panel"], wide=430, x=x, y=y, shared_y=False, gap=0.07)
     styles = looks(rows["series"])
     add_dots(chart, rows, styles)
@@ -96,7 +99,8 @@ def budget_curves(table: pd.DataFrame) -> go.Figure:
     ends = "low tokens_per_round high"
     check(table, "", f"budget shape measured {ends}")
     rows = marks(table, "budget", "tokens_per_round", series="shape", ends=ends)
-    styles, chart = looks(rows["series"]), _budget_chart(rows, "tokens per round")
+    styles = looks(rows["series"])
+    chart = _budget_chart(rows, "tokens per round")
     seen = rows["measured"].astype(bool)
     add_dots(chart, rows[~seen], styles, **LINES, by="predicted")
     headline = "Tokens per round of a tree of each size: lines are predicted, dots counted"
@@ -190,8 +194,9 @@ def pass_at(measured: pd.DataFrame, line: pd.DataFrame, *, rows: int, title: str
     check(measured, "rows context_tokens", SECONDS)
     check(line, "rows", "seconds roofline_seconds")
     if rows not in set(line["rows"]):
-        ends = f"{line['rows'].min()} to {line['rows'].max()}"
-        raise ValueError(f"the line has passes of {ends} rows, got {rows}")
+        raise ValueError(
+            f"the line has passes of {line['rows'].min()} to {line['rows'].max()} rows, got {rows}"
+        )
     named = measured.sort_values("context_tokens", kind="stable")
     named = named.assign(series=named["context_tokens"].map("context {}".format), panel="")
     grey = {name: replace(one, colour=INK) for name, one in looks(named["series"]).items()}
@@ -203,11 +208,13 @@ def pass_at(measured: pd.DataFrame, line: pd.DataFrame, *, rows: int, title: str
     roof = chosen.assign(y=1e3 * chosen["roofline_seconds"], series="what the machine would allow")
     add_dots(chart, roof, {"what the machine would allow": Look(INK, "dot")}, **LINES)
     star = chosen[chosen["rows"] == rows]
-    took, one = star["y"].iloc[0], chosen["y"].iloc[0]
+    took = star["y"].iloc[0]
+    one = chosen["y"].iloc[0]
     words = f"{short(took)} ms, {short(took / one)} × one row"
     star = star.assign(series="this pass", text=words)
     add_dots(chart, star, {"this pass": Look(target, symbol="star")}, size=17)
-    side, font = "left" if rows > 4 else "right", {"size": 14, "color": target}
+    side = "left" if rows > 4 else "right"
+    font = {"size": 14, "color": target}
     chart.figure.data[-1].update(textposition=f"top {side}", textfont=font)
     return chart.count_in_powers([1, *line["rows"]]).axis("y", rangemode="tozero").titled(title)
 
@@ -228,7 +235,8 @@ def relative_performance(table: pd.DataFrame, *, title: str) -> go.Figure:
     by = {"series": "called", "panel": "panel", "note": "{prompt}"}
     table = table.assign(called=table.get("called", table["method"]))
     rows = marks(table.join(rank.astype(int), on=["panel", "prompt"]), "rank", "relative", **by)
-    chart, most = Chart(rows["panel"], wide=380, x="rank of the prompt"), int(rows["x"].max())
+    chart = Chart(rows["panel"], wide=380, x="rank of the prompt")
+    most = int(rows["x"].max())
     add_dots(chart, rows, joined=1.2, size=8 if most <= 40 else 5)
     for panel, what in table.drop_duplicates(["by"])[["panel", "by"]].to_numpy():
         y = f"{what.split(',')[0]} per token: plain decoding's ÷ the method's (dotted: 1)"

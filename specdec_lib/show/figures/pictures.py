@@ -33,13 +33,20 @@ def shapes(table: pd.DataFrame, *, title: str) -> go.Figure:
              `probability` (that the path down to it is accepted, 0 to 1)
     """
     check(table, "shape node", "parent depth rank probability")
-    heads, edges, found = [], [], []
-    left, top, below, right = 4.0, 4.0, 0.0, 0.0
+    heads = []
+    edges = []
+    found = []
+    left = 4.0
+    top = 4.0
+    below = 0.0
+    right = 0.0
     table = table.sort_values("node", kind="stable")
     for name, rows in table.groupby("shape", sort=False):
         wide = max(7.6 * len(f"{name}  2.00 tokens"), STEP * (rows["depth"].max() + 1))
         if heads and left + wide > PAGE:
-            left, top, below = 4.0, top + below + APART, 0.0
+            left = 4.0
+            top = top + below + APART
+            below = 0.0
         text = f"<b>{escape(name)}</b>  {rows['probability'].sum():.2f} tokens"
         heads.append({"x": left, "y": top + 10, "text": text})
         lines = np.array(leaf_rows(rows["parent"].tolist()))
@@ -77,7 +84,8 @@ def origins(table: pd.DataFrame, *, title: str = "") -> go.Figure:
     title    without one, it is how many tokens a round has
     """
     check(table, "", "token source round")
-    pieces, traces = _lay_out(table), []
+    pieces = _lay_out(table)
+    traces = []
     for source, look in looks(table["source"]).items():
         count = int((table["source"] == source).sum())
         share = f"{escape(source)} {count / len(table):.0%} ({count})"
@@ -91,7 +99,8 @@ def origins(table: pd.DataFrame, *, title: str = "") -> go.Figure:
         for one in pieces.itertuples()
     ]
     traces.append(words_trace(pieces.assign(text=pieces["text"].str.strip().map(escape))))
-    width, height = max(640.0, pieces["right"].max() + INSET), pieces["bottom"].max() + 7
+    width = max(640.0, pieces["right"].max() + INSET)
+    height = pieces["bottom"].max() + 7
     count = table["round"].nunique()
     counts = f"{len(table)} tokens in {count} rounds: {len(table) / count:.2f} per round"
     return sheet(traces, (width, height), title or counts)
@@ -106,7 +115,8 @@ def _lay_out(table: pd.DataFrame) -> pd.DataFrame:
             shown = (mark if mark.isprintable() else "·" for mark in part.removesuffix("\n"))
             text = "".join(shown) or "∅"
             if column and column + len(text) > COLUMNS:
-                line, column = line + 1, 0
+                line = line + 1
+                column = 0
             middle = (line + 0.5) * LINE
             letters = column + len(text) - len(text.lstrip()) + len(text.strip()) / 2
             box = {"left": INSET + column * CHARACTER + 0.6, "top": middle - 10}
@@ -114,13 +124,15 @@ def _lay_out(table: pd.DataFrame) -> pd.DataFrame:
             box |= {"right": INSET + column * CHARACTER - 0.6, "bottom": middle + 10}
             pieces.append(row | box | {"text": text, "x": INSET + letters * CHARACTER, "y": middle})
             if part.endswith("\n"):
-                line, column = line + 1, 0
+                line = line + 1
+                column = 0
     return pd.DataFrame(pieces)
 
 
 def sheet(traces: Sequence[go.Scatter], size: Spot, title: str) -> go.Figure:
     """A figure of the traces without axes, y downwards; the margins are added around it."""
-    (width, height), keyed = size, any(trace.showlegend for trace in traces)
+    width, height = size
+    keyed = any(trace.showlegend for trace in traces)
     top = 20 + (28 if title else 0) + (28 if keyed else 0)
     hidden = {"visible": False, "fixedrange": True}
     axes = {"xaxis": {**hidden, "range": [0, width]}, "yaxis": {**hidden, "range": [height, 0]}}
@@ -162,7 +174,9 @@ def words_trace(rows: pd.DataFrame, size: float = 0) -> go.Scatter:
 
 def leaf_rows(parents: Sequence[int]) -> list[float]:
     """A row per node: leaves below each other, a parent midway between first and last child."""
-    children, rows, leaves = children_of(parents), [0.0] * len(parents), itertools.count()
+    children = children_of(parents)
+    rows = [0.0] * len(parents)
+    leaves = itertools.count()
 
     def place(node: int) -> float:
         below = [place(child) for child in children[node]]

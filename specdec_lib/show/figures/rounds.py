@@ -18,7 +18,8 @@ LABEL = 12  # characters
 CHARACTER, HALF_BOX, ROW, GAP = 8.0, 11.0, 31.0, 78.0  # pixels
 LETTER = 8.4  # pixels of a title's
 WIDTH, LINE, AROUND = 760, 26, 150  # pixels: of a step, of its candidate, of what is around
-CHOSEN, GUESSED = SOURCES["target"], SOURCES["draft"]
+CHOSEN = SOURCES["target"]
+GUESSED = SOURCES["draft"]
 FONT = {"family": MONOSPACE, "size": 12}
 NUMBER = {"symbol": "line-ns-open", "size": 17, "color": CHOSEN, "line_width": 3}
 Picture = tuple[list[go.Bar | go.Scatter], list[str], dict[str, object]]
@@ -43,10 +44,12 @@ def tree(
     Raises ValueError unless there is one label per node and the path follows the edges.
     """
     check_path(tree, path)
-    guesses, last = len(tree), path[-1] if path else 0
+    guesses = len(tree)
+    last = path[-1] if path else 0
     if bonus is not None:
         tree = tree.grown([0], [last], source=EMITTED, scores=[tree.scores[last]])
-        labels, path = (*labels, bonus), (*path, guesses)
+        labels = (*labels, bonus)
+        path = (*path, guesses)
     table = _with_boxes(nodes(tree, labels=labels, path=path))
     traces = [*_edges_and_boxes(table), *_words(table.assign(number=tree.tokens), guesses)]
     if bonus is not None:
@@ -93,7 +96,8 @@ def _words(table: pd.DataFrame, guesses: int) -> list[go.Scatter]:
     """The labels in the boxes, and the scores of the first `guesses` nodes before them."""
     hover = []
     for node in table.itertuples():
-        place, source = f"at position {node.position}, depth {node.depth}", escape(node.source)
+        place = f"at position {node.position}, depth {node.depth}"
+        source = escape(node.source)
         said = f"token {node.number} {place}<br>guessed by {source}, score {node.score:.3g}"
         if node.source == EMITTED:
             said = f"{place}<br>the target's own token: it was not guessed here"
@@ -114,7 +118,8 @@ def mask(tree: TokenTree, *, labels: Sequence[str], title: str = "") -> go.Figur
 
     Raises ValueError unless there is one label per node.
     """
-    size, sees = len(tree), tree.ancestry().int().fill_diagonal_(2).tolist()
+    size = len(tree)
+    sees = tree.ancestry().int().fill_diagonal_(2).tolist()
     names = [
         f"{escape(visible(node.token, LABEL))}  <b>{node.position}</b>"
         for node in nodes(tree, labels=labels).itertuples()
@@ -137,7 +142,8 @@ def mask(tree: TokenTree, *, labels: Sequence[str], title: str = "") -> go.Figur
     figure.update_layout(around, template=SCREEN, title=title, margin={"t": 80}, legend={"y": 1.01})
     ticks = {"tickvals": list(range(size)), "ticktext": names, "showgrid": False}
     ticks |= {"tickfont": {"family": MONOSPACE, "size": 11}, "constrain": "domain"}
-    seen, looking = "node that is seen, with its position", "node that looks"
+    seen = "node that is seen, with its position"
+    looking = "node that looks"
     figure.update_xaxes(**ticks, tickangle=-90, title=seen, range=[-0.5, size - 0.5])
     return figure.update_yaxes(**ticks, scaleanchor="x", title=looking, range=[size - 0.5, -0.5])
 
@@ -205,7 +211,9 @@ def _bars(xs: pd.Series, name: str, first: int = 0, **look: object) -> go.Bar:
 
 def _draw_sums(table: pd.DataFrame) -> Picture:
     """From each log-probability, the noise leads to the sum; the largest sum wins."""
-    starts, sums, won = table["log_probability"], table["sum"], table["chosen"]
+    starts = table["log_probability"]
+    sums = table["sum"]
+    won = table["chosen"]
     look = {"color": list(table["colour"])}
     circle = look | {"symbol": "circle-open", "size": 9, "line": {"width": 2}}
     kinds = look | {"symbol": np.where(won, "star", "diamond"), "size": np.where(won, 15, 10)}
@@ -245,7 +253,8 @@ def _draw_coin(table: pd.DataFrame) -> Picture:
     traces = [_bars(first["probability"], "kept below", **coin)]
     traces.append(_dots(first["uniform"], "the number", **NUMBER))
     for number, (name, colour, hatch) in enumerate(shown):
-        marker, wide = {"color": colour, "pattern": {"shape": hatch}}, 0.8 / len(shown)
+        marker = {"color": colour, "pattern": {"shape": hatch}}
+        wide = 0.8 / len(shown)
         look = {"marker": marker, "width": wide, "offset": -0.4 + number * wide}
         traces.append(_bars(table[name], name, 1, **look))
     words = [f"{uniform:.3f} {'<' if kept else '≥'} {limit:.3f}: {'kept' if kept else 'rejected'}"]

@@ -74,8 +74,10 @@ def setting_speed_ups(table: pd.DataFrame) -> go.Figure:
     """
     check(table, "draft sampling", SPEED_UPS)
     means = table.groupby("draft", sort=False)["speed_up"].mean().sort_values(kind="stable")
-    order, (slower, faster, close, untold) = names_of(means.index), PAYING
-    low, high = table["speed_up_low"], table["speed_up_high"]
+    order = names_of(means.index)
+    slower, faster, close, untold = PAYING
+    low = table["speed_up_low"]
+    high = table["speed_up_high"]
     verdict = np.select([high < 1, low > 1, low.isna()], [slower, faster, untold], close)
     by = {"series": "verdict", "panel": "sampling", "ends": SPEED_UPS, "note": "{draft}"}
     place = table["draft"].map(str).map(order.index)
@@ -173,14 +175,16 @@ def versus(table: pd.DataFrame) -> go.Figure:
     A method in several runtimes says which, a baseline on how many prompts, and one of Hugging Face
     in which number format it was fastest.
     """
-    ends, columns = "ratio_low ratio ratio_high", "temperature top_k runtime baseline_runtime"
+    ends = "ratio_low ratio ratio_high"
+    columns = "temperature top_k runtime baseline_runtime"
     check(table, "", f"method baseline domain machine prompts {columns} {ends}")
     ours = table[(table["domain"] == "all") & ~table["method"].str.startswith("hf_")]
     several = ours.groupby("method")["runtime"].transform("nunique") > 1
     called = ours["method"].replace(NAMES)
     dtype = ", " + ours["baseline_runtime"].str.extract("^Hugging Face (.+)", expand=False)
     counts = ours.groupby("baseline")["prompts"]
-    least, most = counts.transform("min").astype(str), counts.transform("max").astype(str)
+    least = counts.transform("min").astype(str)
+    most = counts.transform("max").astype(str)
     prompts = " (" + least.where(least == most, least + " to " + most) + " prompts)"
     named = ours.assign(
         name=called.where(~several, called + ", " + ours["runtime"]),
@@ -221,9 +225,11 @@ def swi_by_drafters(table: pd.DataFrame) -> go.Figure:
     ours = marks(table, "ours", 0, series="data", panel="list", ends=ends, text="ours")
     paper = marks(table, "paper", 0, series="theirs", panel="list", text="paper")
     rows = pd.concat([part.dropna(subset=["x"]) for part in (ours, paper)], ignore_index=True)
-    named, rows = names_of(rows["series"]), rows.sort_values("rank", kind="stable")
+    named = names_of(rows["series"])
+    rows = rows.sort_values("rank", kind="stable")
     rows, sets = rows.assign(y=lanes(rows, "set", "series", order=named)), names_of(rows["set"])
-    x, y = "SWI, counted (plain decoding is 1, dotted)", "drafters, and how they are used"
+    x = "SWI, counted (plain decoding is 1, dotted)"
+    y = "drafters, and how they are used"
     high = 80 + 15 * (len(named) + 1.6) * len(sets)
     chart = Chart(table["list"], wide=260, high=high, x=x, y=y)
     theirs = [name for name in named if name.startswith("paper, ")]

@@ -66,7 +66,8 @@ class Look:
 
     def bar(self) -> dict[str, object]:
         """A bar in the colour itself or its tint, hatched in the other of the two."""
-        fill, ink = tint(self.colour), self.colour
+        fill = tint(self.colour)
+        ink = self.colour
         if self.full:
             fill, ink = ink, fill
         hatch = {"shape": self.hatch, "fgcolor": ink, "bgcolor": fill, "size": 6, "solidity": 0.25}

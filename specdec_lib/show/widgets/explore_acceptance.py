@@ -14,7 +14,8 @@ from specdec_lib.show import figures
 from specdec_lib.show.widgets.knobs import Values, choice, slider
 from specdec_lib.show.widgets.panel import Panel, Shown, bullets
 
-EVERY, NOTHING = "all", "nothing"
+EVERY = "all"
+NOTHING = "nothing"
 SLICES = ("draft", "domain", "temperature", "rule")
 AXES = {
     "depth": "depth of the guess, 1 below the root",
@@ -48,7 +49,8 @@ def acceptance_explorer(
     slices = [name for name in SLICES if name in rounds and rounds[name].nunique() > 1]
 
     def draw(by: str, per: str, line: str, least: int, bonus: bool, **at: Any) -> Shown:
-        some, turns = guesses, rounds
+        some = guesses
+        turns = rounds
         for name in slices:
             if at[name] != EVERY:
                 some, turns = (table[table[name] == at[name]] for table in (some, turns))
@@ -57,7 +59,8 @@ def acceptance_explorer(
             raise ValueError(f"there is no guess of {chosen or 'any kind'}: choose others")
         keys = [] if line in (NOTHING, by) else [line]
         rates = _add_series(_rates(some, by, per, keys), keys)
-        shown, words = rates[rates.at_risk >= least], _glossary(some, turns)
+        shown = rates[rates.at_risk >= least]
+        words = _glossary(some, turns)
         if shown.empty:
             most = rates.at_risk.max()
             raise ValueError(f"no rate rests on {least} at risk or more, the most is {most}")
@@ -76,7 +79,8 @@ def _knobs(
     """A knob per label in which the rounds differ, and what to draw."""
     axes = [name for name in AXES if name in guesses and (name not in SLICES or name in slices)]
     per = "per guess, or per node whose guesses were looked at: whether any of them was accepted"
-    fewer, bonus = "rates that rest on fewer are not shown", "count the bonus token"
+    fewer = "rates that rest on fewer are not shown"
+    bonus = "count the bonus token"
     return {name: choice([EVERY, *dict.fromkeys(rounds[name])]) for name in slices} | {
         "by": choice(axes, "what lies along the axis"),
         "per": choice(PER, per),
@@ -117,7 +121,9 @@ def _figure(table: pd.DataFrame, by: str, per: str) -> go.Figure:
 
 def _glossary(guesses: pd.DataFrame, rounds: pd.DataFrame) -> list[str]:
     """The field's words with the numbers of these guesses, as HTML."""
-    looked, right, count = len(guesses), int(guesses.accepted.sum()), len(rounds)
+    looked = len(guesses)
+    right = int(guesses.accepted.sum())
+    count = len(rounds)
     turns = f"÷ {count:,} rounds ="
     accepted, emitted, tried = map(int, rounds[["accepted", "emitted", "tried"]].sum())
     return [

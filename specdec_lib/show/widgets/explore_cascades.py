@@ -23,7 +23,8 @@ Prices = Mapping[str, float]
 Evaluate = Callable[[CascadeSetting, Prices, str], pd.DataFrame]
 
 PRICES = (0.0, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.7, 1.0)
-TARGET, ARROW = "target", " ← "
+TARGET = "target"
+ARROW = " ← "
 CONVENTIONS = {"increments": "as set: tokens added", "cumulative": "as in the paper: tokens so far"}
 TUNES = "looks for the setting of this order with the largest SWI, at these prices, on these texts"
 TUNE_SECONDS = 3.0
@@ -54,8 +55,10 @@ def cascade_explorer(
     be at.
     """
     if not drafters or not texts:
-        got = f"{len(drafters)} drafters and {len(texts)} texts"
-        raise ValueError(f"the explorer needs a drafter and texts, got {got}")
+        raise ValueError(
+            "the explorer needs a drafter and texts, got"
+            f" {len(drafters)} drafters and {len(texts)} texts"
+        )
     cascade = _Cascade(evaluate, tune, tuple(drafters), prices)
     turns = {name: cascade.values_of(one) for name, one in presets.items()}
     button = push_button("tune", lambda: cascade.turn_to_best(panel), TUNES)
@@ -87,8 +90,10 @@ class _Cascade(NamedTuple):
             models = [name for name in self.drafters if name != MAX_GRAM]
             for name in models:
                 if not wanted.get(name, -1) >= 0:
-                    got = f"{name} has none in {dict(wanted)}"
-                    raise ValueError(f"a price of 0 or more is needed for every model, {got}")
+                    raise ValueError(
+                        f"a price of 0 or more is needed for every model, {name} has none in"
+                        f" {dict(wanted)}"
+                    )
             return {f"price_{name}": wanted[name] for name in models}
         whole = widen(wanted, self.drafters)
         if any(any(entries[:row]) for row, entries in enumerate(whole.matrix)):
@@ -131,8 +136,10 @@ class _Cascade(NamedTuple):
     def draw(self, **values: Any) -> Shown:
         """The figure of a setting; above, its K matrix in both conventions and what it is worth."""
         setting, prices, texts = self.meaning(values)
-        table, own = self.evaluate(setting, prices, texts), setting.matrix
-        models, exempt = (TARGET, *setting.drafters), setting.exempt_max_gram
+        table = self.evaluate(setting, prices, texts)
+        own = setting.matrix
+        models = (TARGET, *setting.drafters)
+        exempt = setting.exempt_max_gram
         parts = [ARROW.join(models), f"lenience {setting.lenience:g}"]
         parts += [f"{MAX_GRAM}'s reviewer exempt"] * (exempt and setting.lenience > 1) + [texts]
         matrices = {
@@ -146,7 +153,8 @@ class _Cascade(NamedTuple):
     def turn_to_best(self, panel: Panel) -> None:
         """Run the tuner from where the knobs are, and turn them to its answer."""
         tried: dict[CascadeSetting, float] = {}
-        began, end = time.perf_counter(), "stopped there: press again to go on"
+        began = time.perf_counter()
+        end = "stopped there: press again to go on"
 
         def tell(setting: CascadeSetting, swi: float) -> None:
             tried[setting] = swi

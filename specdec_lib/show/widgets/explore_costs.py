@@ -18,13 +18,16 @@ from specdec_lib.theory import Overhead, PassTable, Rates, Verify, chain_map, ch
 from specdec_lib.theory.planner import LENGTHS
 
 SHARES = [step / 50 for step in range(51)]  # what an acceptance rate or a cost may be
-MAP_RATES, MAP_COSTS = [step / 40 for step in range(2, 40)], [step / 40 for step in range(41)]
+MAP_RATES = [step / 40 for step in range(2, 40)]
+MAP_COSTS = [step / 40 for step in range(41)]
 HOSTS = (0.0, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.5, 0.75, 1.0, 2.0)
-BUDGETS, DEPTHS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 24, 32), (1, 2, 3, 4, 6, 8)
+BUDGETS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 24, 32)
+DEPTHS = (1, 2, 3, 4, 6, 8)
 CONTEXT = 256  # tokens before the passes of a plan, as in `theory`
 COSTS = (0.001, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.5, 0.75, 1.0)
 FACTORS = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0)
-BEST, AS_SET = "the best length", "the length set"
+BEST = "the best length"
+AS_SET = "the length set"
 
 
 def latency_explorer(curves: pd.DataFrame) -> Panel:
@@ -33,16 +36,19 @@ def latency_explorer(curves: pd.DataFrame) -> Panel:
 
     curves    of `latency.with_roofline`; ValueError where `latency.pass_tables` refuses it
     """
-    counts, contexts = range(1, int(curves.rows.max()) + 1), sorted({*curves.context_tokens})
+    counts = range(1, int(curves.rows.max()) + 1)
+    contexts = sorted({*curves.context_tokens})
 
     def draw(model: str, runtime: str, rows: int, context: int) -> Shown:
-        own, line = curves[curves.model == model], pd.DataFrame({"rows": list(counts)})
+        own = curves[curves.model == model]
+        line = pd.DataFrame({"rows": list(counts)})
         for column in ("seconds", "roofline_seconds"):
             passes = latency.pass_tables(own, runtime, column=column)[model]
             line[column] = [passes.at(count, context) for count in counts]
         title = f"{model}, {runtime}: a pass over {rows} rows after {context} tokens"
         figure = figures.pass_at(own[own.runtime == runtime], line, rows=rows, title=title)
-        took, bound = line.seconds[rows - 1], line.roofline_seconds[rows - 1]
+        took = line.seconds[rows - 1]
+        bound = line.roofline_seconds[rows - 1]
         ratio = took / line.seconds[0]
         words = [
             f"{1e3 * took:.2f} ms, {1e3 * took / rows:.2f} ms per row",
@@ -89,9 +95,11 @@ def break_even_explorer(
         cost = at["cost"]
         here = rate, cost
         options = {"verify": curves[verify], "overhead": host}
-        mapped, which = [length], f"a chain of {length}"
+        mapped = [length]
+        which = f"a chain of {length}"
         if map == BEST:
-            mapped, which = LENGTHS, "the best chain"
+            mapped = LENGTHS
+            which = "the best chain"
         title = f"Predicted speed-up of {which}; {verify}; host {host:g}"
         cells = pd.DataFrame(chain_map(MAP_RATES, MAP_COSTS, lengths=mapped, **options))
         speed_ups = figures.break_even(cells, points, here=here, title=title)
@@ -121,11 +129,13 @@ def _by_length(
     rows = [chain_map([rate], [cost], lengths=[one], **options)[0] for one in lengths]
     table = pd.DataFrame(rows).assign(tokens_per_round=[chain_tokens(rate, n) for n in lengths])
     title = f"At acceptance rate {rate:.3g} and cost {cost:.3g}, by length"
-    best, chosen = table.loc[table.speed_up.idxmax()], table.iloc[length - 1]
+    best = table.loc[table.speed_up.idxmax()]
+    chosen = table.iloc[length - 1]
     speculate = f"Speculate, with {counted(best.length)} per round."
     verdict = speculate if best.speed_up > 1 else "Do not speculate: no length pays."
     even = theory.chain_break_even(rate, cost, **options)
-    least, most = "no acceptance rate pays", "even a free draft does not pay"
+    least = "no acceptance rate pays"
+    most = "even a free draft does not pay"
     if even.acceptance_rate is not None:
         least = f"{even.acceptance_rate:.2f} of the guesses or more must be right"
     if even.cost is not None:
@@ -207,13 +217,16 @@ def _plan(rates: Rates, tables: Mapping[str, PassTable], tree: Overhead, plain: 
     shape = theory.best_tree(rates, int(best.budget), int(best.depth))
     kind = "chain" if max(shape.ranks) == 0 else "tree"
     named = f"a {kind} of {counted(shape.guesses)}, {shape.depth} deep"
-    name, speed = "the best tree", f"{best.speed_up:.2f} times"
+    name = "the best tree"
+    speed = f"{best.speed_up:.2f} times"
     verdict = f"Speculate with {named}: {speed} plain decoding"
     if best.speed_up <= 1:
         name += ", which does not pay"
         verdict = f"Do not speculate: {named} would run at {speed}"
-    alone, work = theory.plain_work(), theory.tree_work(shape, rates)
-    ms, length = 1000 / alone.tokens_per_second(tables, plain), min(chain.budget, chain.depth)
+    alone = theory.plain_work()
+    work = theory.tree_work(shape, rates)
+    ms = 1000 / alone.tokens_per_second(tables, plain)
+    length = min(chain.budget, chain.depth)
     hangs = theory.margin(work, alone, tables, tree, plain)
     dearer = f"draft passes may take {hangs.dearer_drafts:.2f} times as long before it pays no more"
     if hangs.dearer_drafts < 1:

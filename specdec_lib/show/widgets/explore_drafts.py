@@ -31,7 +31,8 @@ from specdec_lib.show.widgets.trying import DraftTrial, PassTimes, TreeSize
 from specdec_lib.theory import ModelShape, Rates, Work, best_tree
 from specdec_lib.workload import Ladder, Prompt
 
-BY_BUDGET, BY_WIDTHS = "budget", "widths per depth"
+BY_BUDGET = "budget"
+BY_WIDTHS = "widths per depth"
 PER_DEPTH = "children per node at depth 0, 1, …; used with 'widths per depth'"
 TREE_PRESETS = {
     "a chain of 5": {"shape": BY_WIDTHS, "widths": "1,1,1,1,1"},
@@ -56,7 +57,8 @@ def tree_explorer(
     """Knobs for a tree and its text over `figures.tree` and `figures.mask`; `start` says where some
     of them start. On the fast runtime a change shows in a fraction of a second.
     """
-    trial, times = DraftTrial(ladder, prompts), PassTimes.read(ladder)
+    trial = DraftTrial(ladder, prompts)
+    times = PassTimes.read(ladder)
     knobs = {
         "shape": choice((BY_BUDGET, BY_WIDTHS), "the best of a budget, or so many per node"),
         "budget": slider(range(1, 33), 16, "guesses in the tree, nodes without the root"),
@@ -75,7 +77,9 @@ def _disable_unused(made: Values) -> None:
 
 
 def _draw(trial: DraftTrial, times: PassTimes | None, **at: Any) -> Shown:
-    ladder, number, by_widths = trial.ladder, at["round"], at["shape"] == BY_WIDTHS
+    ladder = trial.ladder
+    number = at["round"]
+    by_widths = at["shape"] == BY_WIDTHS
     size = trying.size_of_widths(at["widths"]) if by_widths else TreeSize(at["budget"], at["depth"])
     context, chance = trial.read(at)
     draft = trying.guesser(ladder, chance.sampler, at["draft"], size)
@@ -134,7 +138,8 @@ def one_round(
     ladder: Ladder, draft: Draft, context: Context, *, seed: int, temperature: float
 ) -> go.Figure:
     """The tree of one round after `context`, with the path that the target accepts."""
-    chance, target = Chance(seed, Sampler(temperature)), ladder.target
+    chance = Chance(seed, Sampler(temperature))
+    target = ladder.target
     played, _ = next(rounds(target, draft, context, chance, max_new_tokens=target.max_positions))
     said = "".join(map(ladder.text, played.emitted))
     counts = f"{played.accepted} of {played.proposed} guesses accepted"
@@ -161,7 +166,8 @@ def stage_explorer(
     Bytes are those of half-precision weights, caches and activations; n-grams are taken as free.
     Raises ValueError for a model of another kind than `model_shape` knows.
     """
-    trial, scouts = DraftTrial(ladder, prompts), trying.offered_by(ladder, SCOUTS)
+    trial = DraftTrial(ladder, prompts)
+    scouts = trying.offered_by(ladder, SCOUTS)
     shapes = {model.name: model_shape(model) for model in ladder.models}
 
     def draw(**at: Any) -> Shown:
@@ -186,7 +192,9 @@ def stage_explorer(
 
 def _drafts(ladder: Ladder, sampler: Sampler, at: Values) -> dict[str, Draft]:
     """No draft, the draft of a shape and size, and it with a scout, by name."""
-    scout, most, size = at["scout"], at["scout_budget"], TreeSize(at["budget"], at["depth"])
+    scout = at["scout"]
+    most = at["scout_budget"]
+    size = TreeSize(at["budget"], at["depth"])
     model = "middle" if scout == MODEL else "draft"
     one = trying.guesser(ladder, sampler, model, size)
     if at["shape"] == "chain":

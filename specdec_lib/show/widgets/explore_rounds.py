@@ -54,7 +54,8 @@ def round_steps(
         """A slider over the steps of the round that the knobs are at, and buttons back and on."""
         step, back, on = (made[name] for name in ("step", "previous", "next"))
         step.max = len(steps(**{name: made[name].value for name in whole})) - 1
-        back.disabled, on.disabled = step.value == 0, step.value == step.max
+        back.disabled = step.value == 0
+        on.disabled = step.value == step.max
 
     def go_on(by: int) -> None:
         panel.knobs["step"].value += by

@@ -76,11 +76,15 @@ class Panel(ipywidgets.VBox):
         presets: Mapping[str, Values] | None = None,
         heights: Sequence[int] = (),
     ) -> None:
-        self.knobs, self._draw, self._fit, self._busy = dict(knobs), draw, fit, False
+        self.knobs = dict(knobs)
+        self._draw = draw
+        self._fit = fit
+        self._busy = False
         for name, knob in self.knobs.items():
             knob.description = knob.description or name
             # the tooltip is for a pointer or a screen reader
-            knob.tooltip, knob.layout.width = knob.tooltip or knob.description, "auto"
+            knob.tooltip = knob.tooltip or knob.description
+            knob.layout.width = "auto"
         for name in self.values():
             self.knobs[name].style.description_width = LABEL_WIDTH
             self.knobs[name].observe(self._redraw, names="value")
@@ -149,14 +153,16 @@ class Panel(ipywidgets.VBox):
     @contextmanager
     def at_work(self) -> Iterator[None]:
         """Meanwhile the page says so and knobs draw nothing; a ValueError is shown on the page."""
-        self.working.value, self._busy = WORKING, True
+        self.working.value = WORKING
+        self._busy = True
         try:
             yield
         except ValueError as problem:
             style = f'role="alert" style="white-space:pre-wrap;{TEXT_COLOUR}"'
             self.words.value = f"<pre {style}>{html.escape(str(problem))}</pre>"
         finally:
-            self.working.value, self._busy = "", False
+            self.working.value = ""
+            self._busy = False
 
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
         """The widget, and for pages without widgets the first figure and the knobs' values."""

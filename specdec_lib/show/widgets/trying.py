@@ -45,8 +45,10 @@ def size_of_widths(text: str) -> TreeSize:
     widths = tuple(map(int, words)) if all(map(str.isdecimal, words)) else ()
     guesses = sum(accumulate(widths, mul))
     if not guesses or 0 in widths or guesses > MOST_GUESSES:
-        wanted = f"widths are numbers from 1 on, such as 4,2,1,1, of up to {MOST_GUESSES} guesses"
-        raise ValueError(f"{wanted}; got {text!r}")
+        raise ValueError(
+            "widths are numbers from 1 on, such as 4,2,1,1, of up to"
+            f" {MOST_GUESSES} guesses; got {text!r}"
+        )
     return TreeSize(guesses, len(widths), widths)
 
 
@@ -81,7 +83,8 @@ class DraftTrial:
     def __init__(self, ladder: Ladder, prompts: Sequence[Prompt]) -> None:
         if not prompts:
             raise ValueError("an explorer needs a prompt, got none")
-        self.ladder, self.prompts = ladder, {prompt.name: prompt for prompt in prompts}
+        self.ladder = ladder
+        self.prompts = {prompt.name: prompt for prompt in prompts}
         write = partial(replay.own_text, ladder.target, max_new_tokens=NEW_TOKENS)
         self._own_text = lru_cache(256)(write)
 
@@ -89,7 +92,9 @@ class DraftTrial:
         """The text and the noise that the knobs are at: one's own text where it is not empty, or a
         prompt with the noise of a sweep; greedily, top-k leaves all as it is.
         """
-        prompt, seed, temperature = self.prompts[at["prompt"]], at["seed"], at["temperature"]
+        prompt = self.prompts[at["prompt"]]
+        seed = at["seed"]
+        temperature = at["temperature"]
         own = bool(at["text"].strip())
         context = Context.of(self.ladder.encode(at["text"] if own else prompt))
         sampler = Sampler(temperature, top_k=at.get("top_k") if temperature else None)
@@ -119,7 +124,8 @@ class PassTimes:
         if ladder.card != json.loads((DATA / "ladder" / "card.json").read_text(encoding="utf-8")):
             return None
         found = latency.stored_tables()
-        tables, speeds = latency.pass_tables(found["latency"], "fast"), found["speeds"]
+        tables = latency.pass_tables(found["latency"], "fast")
+        speeds = found["speeds"]
         machine = str(found["latency"].machine.iloc[0])
         return cls(machine, tables, speeds[speeds.runtime == "fast"])
 

@@ -50,7 +50,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = Parser("distil finish", "put the drafts into data/ladder, or export them")
     parser.add_argument("--export", type=Path, help="write ordinary model folders here instead")
     parser.add_common("--out", LADDER)
-    given, cache = parser.parse_args(arguments), cache_folder()
+    given = parser.parse_args(arguments)
+    cache = cache_folder()
     if given.export:
         export(given.export)
     else:
@@ -139,7 +140,8 @@ def _look(
     ladder: Ladder, given: tuple[int, ...], written: tuple[int, ...], chance: Chance
 ) -> Iterator[list[Guesses]]:
     """What is guessed and taken at every position of one text of the target, per kind."""
-    text, context = given + written, Context.of(given)
+    text = given + written
+    context = Context.of(given)
     logits = {
         model.name: model.score(context, TokenTree.of_paths(context, [written[:-1]])).float()
         for model in (ladder.target, ladder.middle, ladder.draft)

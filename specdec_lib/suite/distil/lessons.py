@@ -45,7 +45,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Store the target's distributions over every conversation that has none yet."""
     parser = Parser("distil teach", "store the target's distributions over the stored answers")
     add_text(parser)
-    conversations, target = read_text(parser.parse_args(arguments).text), load_target()
+    conversations = read_text(parser.parse_args(arguments).text)
+    target = load_target()
     folder = cache_folder() / "lessons"
     folder.mkdir(parents=True, exist_ok=True)
     if not (folder / HEAD).is_file():

@@ -34,7 +34,8 @@ from specdec_lib.suite.distil.shards import Conversation, add_text, read_text
 from specdec_lib.suite.setup import load_target
 from specdec_lib.workload import Ladder, Prompt, load_ladder, seeds
 
-ORDER, TEMPERATURE = 3, 1.5
+ORDER = 3
+TEMPERATURE = 1.5
 GIVEN = 16  # tokens of an answer that a sample starts from; they are not counted
 LENGTH, ROWS = 240, 256  # of a sample, and samples at a time
 PIECE, PIECES = 1_000_000, 4  # tokens sampled with one seed and kept in one file, and such files
@@ -52,7 +53,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Sample the draft, piece by piece, and store the table of what was counted."""
     parser = Parser("distil ngrams", "count n-grams on samples of the draft at temperature 1.5")
     add_text(parser)
-    texts, folder = read_text(parser.parse_args(arguments).text), cache_folder() / "drafts"
+    texts = read_text(parser.parse_args(arguments).text)
+    folder = cache_folder() / "drafts"
     head = read_head(cache_folder() / "lessons")
     student = assemble(load_target(), folder / "draft.safetensors")
     samples = []
@@ -73,8 +75,10 @@ def sample(
     student: LlamaForCausalLM, head: Sequence[int], texts: Sequence[Conversation], seed: int
 ) -> Iterator[np.ndarray]:
     """At least PIECE sampled tokens as arrays of LENGTH, from random places in answers."""
-    random, generator = Random(seed), torch.Generator().manual_seed(seed)
-    ids, drawn = torch.tensor(head), torch.zeros(ROWS, dtype=torch.bool)
+    random = Random(seed)
+    generator = torch.Generator().manual_seed(seed)
+    ids = torch.tensor(head)
+    drawn = torch.zeros(ROWS, dtype=torch.bool)
     for _ in tqdm(range(0, PIECE, ROWS * LENGTH), "samples"):
         given = []
         for _ in range(ROWS):
@@ -97,7 +101,8 @@ def places(ladder: Ladder, stored: Texts, prompts: Sequence[Prompt]) -> Along:
     recorded = record(prompts, ladder, stored.sampler, **limits)
     for prompt, seed, one in zip(prompts, seeds(prompts, 0), recorded, strict=True):
         given = ladder.encode(prompt)
-        text, chosen = given + one.tokens, one.choices["draft"].tokens
+        text = given + one.tokens
+        chosen = one.choices["draft"].tokens
         numbered = zip(range(len(given), len(text)), chosen, strict=False)
         own = [(text[max(0, at - ORDER) : at], at, token) for at, token in numbered]
         found.append((Chance(seed, stored.sampler), own))
@@ -107,7 +112,8 @@ def places(ladder: Ladder, stored: Texts, prompts: Sequence[Prompt]) -> Along:
 def knows(table: Katz, along: Along, counted_at: float) -> dict[str, float]:
     """How often the draft's choice is the table's first, and among its first four; lookup times."""
     guesser = NgramDraft(table, widths=(1,), counted_at=counted_at)
-    hits, seconds = np.zeros((len(along), RANKS)), 0.0
+    hits = np.zeros((len(along), RANKS))
+    seconds = 0.0
     for number, (chance, own) in enumerate(along):
         for window, at, token in own:
             guesses = guesser.rank(window, RANKS, chance, at)[0]
@@ -142,13 +148,17 @@ def grow(vocabulary: int, samples: np.ndarray, along: dict[str, Along]) -> pd.Da
 
 def measure_growth(arguments: Sequence[str] | None = None) -> None:
     """Run `specdec measure growth`; raises ValueError if too little was sampled."""
-    about, note = "n-gram quality by number of samples", "development prompts of each domain"
+    about = "n-gram quality by number of samples"
+    note = "development prompts of each domain"
     limit = parse_limit("measure growth", about, [PLACE], arguments, 12, note)
     pieces = sorted((cache_folder() / "drafts").glob("draft-samples-*.npy"))
     if len(pieces) < max(SIZES):
-        wanted = f"{max(SIZES):g} million sampled tokens are wanted, got {len(pieces)} million"
-        raise ValueError(f"{wanted}; `specdec distil ngrams` samples them")
-    ladder, prompts = load_ladder(device="cpu"), every_domain("development", limit)
+        raise ValueError(
+            f"{max(SIZES):g} million sampled tokens are wanted, got {len(pieces)} million;"
+            " `specdec distil ngrams` samples them"
+        )
+    ladder = load_ladder(device="cpu")
+    prompts = every_domain("development", limit)
     stored = zip(SAMPLERS, Texts.stored(tuple(SAMPLERS.values())), strict=True)
     along = {name: places(ladder, texts, prompts) for name, texts in stored}
     table = grow(ladder.katz.vocabulary, np.concatenate([*map(np.load, pieces)]), along)

@@ -27,8 +27,10 @@ from specdec_lib.models.students import own_weights, pack_weights
 from specdec_lib.suite.distil.batches import Batch, batch_of, batches, grouped
 from specdec_lib.suite.distil.shards import Conversation
 
-WARM_UP, DECAY = 0.02, 0.3  # shares of the training: the rate rises, and falls to 0 at the end
-CHECKPOINT_SECONDS, SHOWN_EVERY = 120, 100  # steps between two losses that are shown
+WARM_UP = 0.02  # share of the training in which the rate rises
+DECAY = 0.3  # share of the training at its end in which the rate falls to 0
+CHECKPOINT_SECONDS = 120
+SHOWN_EVERY = 100  # steps between two losses that are shown
 STATE = ("step", "exp_avg", "exp_avg_sq")  # of AdamW, per weight
 
 
@@ -38,7 +40,10 @@ class LayerStudent:
     def __init__(
         self, name: str, network: LlamaForCausalLM, rate: float, window: int | None
     ) -> None:
-        self.name, self.network, self.rate, self.window = name, network, rate, window
+        self.name = name
+        self.network = network
+        self.rate = rate
+        self.window = window
         self.about = {"window": window}
 
     def weights(self) -> dict[str, Tensor]:
@@ -65,8 +70,11 @@ class ReadingStudent:
     def __init__(
         self, name: str, network: LlamaForCausalLM, rate: float, window: int, steps: int
     ) -> None:
-        self.name, self.network, self.rate = name, network, rate
-        self.window, self.steps = window, steps
+        self.name = name
+        self.network = network
+        self.rate = rate
+        self.window = window
+        self.steps = steps
         self.draft = ReadingDraft(network).to(network.device)
         self.about = {"window": window, "steps": steps, "layers_read": LAYERS_READ}
 
@@ -141,20 +149,19 @@ def train_online(
     optimizers = [optimizer_of(student) for student in students]
     of = f"{[student.name for student in students]}, {steps} steps, seed {seed}"
     begun = _restore(folder, students, optimizers, of) if folder else 0
-    device = teacher.ids.device
-    source = islice(batches(conversations, batch_tokens, device, seed), begun, None)
-    answer_tokens, positions, step = 0, 0, begun
+    source = batches(conversations, batch_tokens, teacher.ids.device, seed)
+    source = islice(source, begun, None)
+    seen = 0
+    positions = 0
+    step = begun
     losses: dict[str, Tensor] = {}
     first = saved = time.monotonic()
     bar = tqdm(total=steps, initial=begun, desc="steps", mininterval=5)
-    while True:
-        share = step / steps if steps else (time.monotonic() - first) / seconds
-        if share >= 1:
-            break
+    while (share := step / steps if steps else (time.monotonic() - first) / seconds) < 1:
         batch = next(source)
         losses = learn(students, optimizers, teacher, batch, share)
         step += 1
-        answer_tokens += batch.tokens
+        seen += batch.tokens
         positions += batch.ids.numel()
         bar.update()
         if step % SHOWN_EVERY == 0:
@@ -164,8 +171,8 @@ def train_online(
             saved = time.monotonic()
     if folder:
         _store(folder, students, optimizers, of, step)
-    seen = {"steps": step, "answer_tokens": answer_tokens, "positions": positions}
-    return seen | {"losses": rounded(losses)}
+    counts = {"steps": step, "answer_tokens": seen, "positions": positions}
+    return counts | {"losses": rounded(losses)}
 
 
 def _check_length(steps: int | None, seconds: float | None) -> None:

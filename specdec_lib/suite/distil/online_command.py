@@ -34,9 +34,11 @@ from specdec_lib.workload.encoding import encode_prompt
 
 ONLINE = DATA / "online"
 HELD_OUT = 50  # every 50th conversation is judged on, and not learnt from
-WINDOW, MIDDLE_WINDOW = 128, 512  # tokens that the one-layer drafts see, and the middle model
+WINDOW = 128  # tokens that the one-layer drafts see
+MIDDLE_WINDOW = 512  # tokens that the middle model sees
 RATES = {"draft": 2e-3, "middle": 1e-3, "reading": 2e-3}  # AdamW's
-WRITTEN, TOGETHER = 128, 64  # tokens after a prompt that is judged on, and prompts at a time
+WRITTEN = 128  # tokens after a prompt that is judged on
+TOGETHER = 64  # such prompts at a time
 GUESSES = 3  # that the reading draft learns to make in a row
 
 

@@ -208,7 +208,8 @@ def _paragraphs(text: str) -> list[str]:
 def _cut(parts: Sequence[str], random: Random) -> Iterator[str]:
     """Passages of consecutive parts, each of a length drawn log-uniformly."""
     low, high = CHARACTERS
-    wanted, held = low * (high / low) ** random.random(), []
+    wanted = low * (high / low) ** random.random()
+    held = []
     for part in parts:
         if len(part) > high:
             held = []
@@ -218,7 +219,8 @@ def _cut(parts: Sequence[str], random: Random) -> Iterator[str]:
         if size >= wanted:
             if size <= high:
                 yield "\n\n".join(held)
-            wanted, held = low * (high / low) ** random.random(), []
+            wanted = low * (high / low) ** random.random()
+            held = []
 
 
 def _python(text: str, random: Random) -> Iterator[tuple[str, str, str]]:

@@ -180,7 +180,8 @@ class Requests:
     def _passages(self) -> Request:
         """Two to five passages, numbered or not, and a question whose rest the target writes."""
         found = [self._any_passage() for _ in range(self.random.randint(2, 5))]
-        texts, size = [], 0
+        texts = []
+        size = 0
         for passage, _ in found:
             part = passage[:2400]
             if size + len(part) <= 6500:

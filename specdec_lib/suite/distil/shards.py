@@ -72,14 +72,17 @@ def stored(folder: Path, conversations: Iterable[Conversation]) -> Iterator[Conv
     """
     number = len(list_shards(folder))
     growing: list[Conversation] = []
-    tokens, written = 0, monotonic()
+    tokens = 0
+    written = monotonic()
     try:
         for one in conversations:
             growing.append(one)
             tokens += one.answer_tokens
             if tokens >= SHARD_ANSWER_TOKENS:
                 _write(folder, number, growing)
-                number, growing, tokens = number + 1, [], 0
+                number = number + 1
+                growing = []
+                tokens = 0
             elif monotonic() - written >= WRITE_SECONDS:
                 _write(folder, number, growing)
                 written = monotonic()

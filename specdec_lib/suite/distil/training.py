@@ -50,8 +50,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     add("--answer-tokens", type=int, required=True, help="seen in all")
     add("--rate", type=float, default=2e-3, help="AdamW's largest learning rate")
     add_text(parser)
-    given, cache = parser.parse_args(arguments), cache_folder()
-    layers, folder = [int(number) for number in given.layers.split(",")], cache / "drafts"
+    given = parser.parse_args(arguments)
+    cache = cache_folder()
+    layers = [int(number) for number in given.layers.split(",")]
+    folder = cache / "drafts"
     head = read_head(cache / "lessons")
     found = read_lessons(read_text(given.text), head, cache / "lessons")
     learnt = [one for number, one in enumerate(found) if number % HELD_OUT]
@@ -76,7 +78,8 @@ def divergence(
     among = scored.gather(1, places)
     beyond = (1 - among.exp().sum(dim=1, keepdim=True)).clamp(min=1e-6).log()
     rest = (1 - probs.sum(dim=1, keepdim=True)).clamp(min=1e-6)
-    guessed, wanted = torch.cat([among, beyond], dim=1), torch.cat([probs, rest], dim=1)
+    guessed = torch.cat([among, beyond], dim=1)
+    wanted = torch.cat([probs, rest], dim=1)
     return kl_div(guessed, wanted, reduction="none").sum(dim=1)
 
 
@@ -108,7 +111,8 @@ def train_student(
     optimizer = torch.optim.AdamW(weights)
     steps = list(schedule(lessons, plan.answer_tokens))
     of = f"{plan}, {len(lessons)} lessons over {len(head)} tokens"
-    start, saved = _restore(checkpoint, student, optimizer, of), time.monotonic()
+    start = _restore(checkpoint, student, optimizer, of)
+    saved = time.monotonic()
     student.train()
     bar = tqdm(range(start, len(steps)), "steps", len(steps), initial=start, mininterval=5)
     for step in bar:
@@ -132,7 +136,8 @@ def schedule(lessons: Sequence[Lesson], answer_tokens: int) -> Iterator[list[Les
 
     A step has lessons of similar length; each time round, all are seen once in another order.
     """
-    random, seen = Random(0), 0
+    random = Random(0)
+    seen = 0
     while True:
         lengths = [len(one.conversation.ids) + random.random() * 32 for one in lessons]
         steps: list[list[Lesson]] = [[]]
@@ -180,7 +185,8 @@ def judge(
     """Shares of answer tokens whose likeliest token within the head is the student's likeliest
     (`first`) or among its four (`best_4`), by domain and way of writing, and of all domains.
     """
-    rows, found = student.lm_head.weight.detach()[list(head)], []
+    rows = student.lm_head.weight.detach()[list(head)]
+    found = []
     for lesson in lessons:
         (hidden,) = before_answers(student.model, [lesson.conversation])
         right = (hidden @ rows.T).topk(4).indices == lesson.places[:, :1].int()

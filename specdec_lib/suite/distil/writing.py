@@ -36,7 +36,8 @@ ABOUT_OTHERS = {"passage": 55, "passages": 25, "file": 20}  # of those about tex
 JUDGED = ("passage", "passages", "file", "code", "rewriting")  # kinds written for KEPT_OUT
 ANSWER_TOKENS = 300  # at most
 REQUEST_TEMPERATURE = 0.8
-SHORT_POSITIONS, LONG_POSITIONS = 1280, 2304  # that a conversation of short kinds, or of LONG, has
+SHORT_POSITIONS = 1280  # tokens that a conversation of a short kind has at most
+LONG_POSITIONS = 2304  # the same about texts of others
 SEQUENCES = 64  # conversations at a time
 READ_TOGETHER = 24  # texts that are awaited before they are read, unless nothing else is to do
 READ_TOKENS = 32_768  # of texts read in one pass, padding included
@@ -107,7 +108,8 @@ class Writer:
         sequences: int = SEQUENCES,
         positions: int = SHORT_POSITIONS,
     ) -> None:
-        self.tokenizer, self.requests = tokenizer, requests
+        self.tokenizer = tokenizer
+        self.requests = requests
         self.random = Random(requests.random.random())
         self.device = model.device
         seed = self.random.getrandbits(60)
@@ -250,7 +252,8 @@ def turn_marks(tokenizer: PreTrainedTokenizerFast) -> tuple[str, str, str]:
     """What a chat template puts before a request, between it and its answer, and between that and
     the next request.
     """
-    asked, answered = "<request>", "<answer>"
+    asked = "<request>"
+    answered = "<answer>"
     talk = [{"role": "user", "content": asked}]
     options = {"tokenize": False, "add_generation_prompt": True}
     before, between = tokenizer.apply_chat_template(talk, **options).split(asked)
