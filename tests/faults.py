@@ -39,9 +39,12 @@ def sweep_work(folder: Path) -> pd.DataFrame:
 
 def distil_work(folder: Path) -> pd.DataFrame:
     from specdec_lib.core.locking import only_process
-    from specdec_lib.suite.distil.writing import Conversation, list_shards, read_text, stored
+    from specdec_lib.suite.distil import shards
+    from specdec_lib.suite.distil.shards import Conversation, list_shards, read_text, stored
 
-    texts = [Conversation((one, one, one), 1, True, True, "chat") for one in range(10 * PARTS)]
+    shards.WRITE_SECONDS = 0  # each is stored as it comes
+    numbers = range(10 * PARTS)
+    texts = [Conversation((one,) * 3, ((1, 3),), True, True, "chat") for one in numbers]
     place = folder / "text"
     with only_process(folder):
         place.mkdir(exist_ok=True)

@@ -10,7 +10,13 @@ import pytest
 import torch
 from tokenizers import Tokenizer, decoders, models
 from tokenizers.pre_tokenizers import ByteLevel
-from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+from transformers import (
+    LlamaConfig,
+    LlamaForCausalLM,
+    PreTrainedTokenizerFast,
+    Qwen3Config,
+    Qwen3ForCausalLM,
+)
 
 from specdec_lib.core.files import tensor_file
 from specdec_lib.models import batched
@@ -84,6 +90,15 @@ def test_a_shard_that_grows_is_written_from_time_to_time_and_at_its_end(tmp_path
     assert writes == [5, 1, 2, 3, 4, 5, 5]
 
 
+def test_no_shard_is_written_over_where_one_before_it_is_gone(tmp_path):
+    for one in texts(3):
+        list(shards.stored(tmp_path, [one]))
+    (tmp_path / "001.safetensors").unlink()
+    list(shards.stored(tmp_path, texts(4)[3:]))
+    assert [path.stem for path in shards.list_shards(tmp_path)] == ["000", "002", "003"]
+    assert shards.read_text(tmp_path) == [texts(4)[number] for number in (0, 2, 3)]
+
+
 def test_ids_of_more_than_16_bits_are_stored_in_32(tmp_path):
     def stored_type(largest: int) -> torch.dtype:
         one = Conversation((1, largest, 3), ((1, 3),), True, True, "chat")
@@ -138,6 +153,13 @@ def test_texts_read_in_one_pass_are_those_read_token_by_token():
             assert torch.allclose(first[place], wanted[len(text) - 1], atol=1e-4)
             assert torch.allclose(second[place], wanted[-1], atol=1e-4)
             assert not torch.allclose(second[place], wanted[-2], atol=1e-1)
+
+
+def test_another_kind_of_model_is_refused(unchecked):
+    sizes = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 1}
+    other = Qwen3ForCausalLM(Qwen3Config(vocab_size=60, num_attention_heads=4, **sizes))
+    with pytest.raises(ValueError, match="batched passes are of a llama model, got 'qwen3'"):
+        BatchedPasses(other, 1, 4)
 
 
 def test_frequencies_of_the_rotation_are_not_rounded():
@@ -197,6 +219,16 @@ def test_a_conversation_that_ends_is_replaced_and_each_has_its_template():
         assert one.done == (one.ids[-1] == reader.convert_tokens_to_ids("<|im_end|>"))
     assert max(len(one.answers) for one in found) > 1
     assert write(network(259), 6) == found[:6] != write(network(259), 6, seed=4)
+
+
+def test_articles_that_are_whole_are_passages_of_later_runs():
+    reader = tokenizer()
+    asked = reader("<|im_start|>user\nWrite.<|im_end|>\n").input_ids
+    text = reader("A. B.").input_ids
+    ids = (*asked, *text, reader.convert_tokens_to_ids("<|im_end|>"))
+    whole = Conversation(ids, ((len(asked), len(ids)),), True, True, "article")
+    others = [whole._replace(done=False), whole._replace(kind="chat")]
+    assert writing.own_articles([whole, *others], reader) == ["A. B."]
 
 
 @pytest.fixture

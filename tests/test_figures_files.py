@@ -145,6 +145,17 @@ def test_without_an_exporter_one_warning_and_the_other_files(figures, monkeypatc
     assert not (figures / "00_bars.png").exists() and (figures / "00_bars.csv").exists()
 
 
+def test_without_an_exporter_an_image_of_another_figure_is_called_so(figures, monkeypatch):
+    figure = go.Figure(go.Bar(y=[1, 2]))
+    saving.save(figure, "00_bars", TABLE)
+    monkeypatch.setattr(saving, "_exporter_works", lambda: False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # the control: it shows this very figure
+        saving.save(figure, "00_bars", TABLE)
+    with pytest.warns(UserWarning, match="00_bars.png stays, and shows another figure than"):
+        saving.save(go.Figure(go.Bar(y=[1, 3])), "00_bars", TABLE)
+
+
 def test_the_folder_is_the_repositorys_wherever_the_caller_stands(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("SPECDEC_FIGURES")

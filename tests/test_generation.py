@@ -138,6 +138,7 @@ def test_a_setting_that_would_change_a_text_is_named(settings):
         {},
         NEUTRAL | NEUTRAL_SAMPLING,
         {"do_sample": False, "temperature": 0.6, "top_p": 0.9},
+        {"suppress_tokens": [], "begin_suppress_tokens": []},
         {"eos_token_id": 2, "pad_token_id": 2, "max_length": 99, "use_cache": True},
     ],
 )

@@ -180,8 +180,14 @@ CAUSAL = "full causal attention and explicit positions.*"
     "call, said",
     [
         (lambda: scored([1, 2], TokenTree(1, (1,))), "rooted at its context's last token"),
-        (lambda: scored([1, 99], TokenTree(1, (99,))), "below the vocabulary's size 17, got 99"),
-        (lambda: scored([1] * 65, TokenTree(64, (1,))), "below the context length 64, got 64"),
+        (
+            lambda: scored([1, 99], TokenTree(1, (99,))),
+            r"the tokens of \w+ must be below the vocabulary's size 17, got 99",
+        ),
+        (
+            lambda: scored([1] * 65, TokenTree(64, (1,))),
+            r"the positions of \w+ must be below the context length 64, got 64",
+        ),
         *((lambda reason=reason: unfit(reason), CAUSAL + reason) for reason in REFUSED),
     ],
 )

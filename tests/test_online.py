@@ -56,12 +56,15 @@ def test_students_learn_and_an_interrupted_training_goes_on(tmp_path, monkeypatc
     with pytest.raises(KeyboardInterrupt):
         train_online(halved, teacher, texts(), folder=tmp_path, **options)
     again = students(target)
-    train_online(again, teacher, texts(), folder=tmp_path, **options)
+    assert train_online(again, teacher, texts(), folder=tmp_path, **options) == seen
     for one, other in zip(whole, again, strict=True):
         for name, weights in one.weights().items():
             assert torch.equal(weights, other.weights()[name]), name
+    for other in ({"steps": 41}, {"batch_tokens": 61}, {"seed": 1}):
+        with pytest.raises(ValueError, match="of another training"):
+            train_online(students(target), teacher, texts(), folder=tmp_path, **options | other)
     with pytest.raises(ValueError, match="of another training"):
-        train_online(students(target), teacher, texts(), folder=tmp_path, batch_tokens=60, steps=41)
+        train_online(students(target), teacher, texts()[1:], folder=tmp_path, **options)
 
 
 def stop_after(steps: int, store):
@@ -99,3 +102,6 @@ def test_steps_or_seconds_are_given():
     target = network()
     with pytest.raises(ValueError, match="one of steps and seconds is given, got None and None"):
         train_online(students(target), Teacher(target, HEAD), texts(), batch_tokens=60)
+    for none in ({"steps": 0}, {"seconds": 0.0}):
+        with pytest.raises(ValueError, match="has steps or seconds above 0, got 0"):
+            train_online(students(target), Teacher(target, HEAD), texts(), batch_tokens=60, **none)

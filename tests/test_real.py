@@ -27,7 +27,8 @@ from specdec_lib.measure.ties import BUG, ROUNDING, TWO_PROGRAMS, near_tie
 from specdec_lib.models.cached.model import CachedModel
 from specdec_lib.models.prepared import PREPARED, prepared_folder
 from specdec_lib.suite.distil.finishing import PAIRS
-from specdec_lib.suite.distil.writing import TEXT, list_shards, plain, read_shard
+from specdec_lib.suite.distil.shards import TEXT, list_shards, read_shard
+from specdec_lib.suite.distil.writing import plain
 from specdec_lib.suite.hf import Speculative
 from specdec_lib.workload import DOMAINS, Ladder, Prompt, load_ladder, load_prompts, seeds
 from specdec_lib.workload.ladder import neutral

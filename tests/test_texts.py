@@ -86,6 +86,24 @@ def test_an_interruption_keeps_finished_texts(
     assert len(done) == 15
 
 
+def test_the_writers_do_not_take_each_others_kept_texts(ladder, prompts, unchecked, tmp_path):
+    """They may differ at near-ties."""
+    for write in (write_texts, write_batched, write_texts):
+        write(ladder, prompts[:1], Sampler(0), max_new_tokens=2, keep=tmp_path)
+    assert len([*tmp_path.iterdir()]) == 2
+
+
+def test_many_texts_at_a_time_end_where_the_target_has_no_room_left(ladder, prompts, unchecked):
+    short = copy.copy(ladder.target)
+    short.max_positions = max(len(ladder.encode(one)) for one in prompts[:3]) + 5
+    little = replace(ladder, target=short)
+    found = write_batched(little, prompts[:3], Sampler(0), max_new_tokens=LENGTH)
+    assert [*map(found.of, prompts[:3])] == plainly(little, prompts[:3], Sampler(0))
+    assert min(map(len, found.tokens.values())) == 6
+    with pytest.raises(ValueError, match="texts are written after prompts, got none"):
+        write_batched(ladder, [], Sampler(0))
+
+
 @pytest.mark.parametrize(
     "largest, kind", [((1 << 16) - 1, torch.uint16), (1 << 16, torch.int32), (151_642, torch.int32)]
 )

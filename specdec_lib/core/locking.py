@@ -58,4 +58,7 @@ def only_process(folder: Path) -> Iterator[None]:
 
 
 def _holder(owner: Path) -> str:
-    return owner.read_text(encoding="utf-8") if owner.is_file() else "another process"
+    try:
+        return owner.read_text(encoding="utf-8") or "another process"
+    except FileNotFoundError:  # it has just begun, or just ended
+        return "another process"

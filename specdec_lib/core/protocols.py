@@ -171,8 +171,10 @@ class Rule(Protocol):
         """Decide from the arguments alone; `target_logits` are those after each node."""
 
 
-def check_root(context: Context, tree: TokenTree, vocabulary: int, max_positions: int) -> None:
-    """Raise ValueError unless `tree` continues `context` and both fit the model."""
+def check_root(
+    context: Context, tree: TokenTree, vocabulary: int, max_positions: int, name: str
+) -> None:
+    """Raise ValueError unless `tree` continues `context` and both fit the model of this name."""
     if (tree.tokens[ROOT], tree.root_position) != (context.tokens[-1], len(context) - 1):
         raise ValueError(
             f"a tree is rooted at its context's last token: token {context.tokens[-1]}"
@@ -180,10 +182,13 @@ def check_root(context: Context, tree: TokenTree, vocabulary: int, max_positions
             f" got token {tree.tokens[ROOT]} at position {tree.root_position}"
         )
     if (largest := max(max(context.tokens), max(tree.tokens))) >= vocabulary:
-        raise ValueError(f"tokens must be below the vocabulary's size {vocabulary}, got {largest}")
+        raise ValueError(
+            f"the tokens of {name} must be below the vocabulary's size {vocabulary}, got {largest}"
+        )
     if (deepest := tree.root_position + max(tree.depths)) >= max_positions:
         raise ValueError(
-            f"positions must be below the context length {max_positions}, got {deepest}"
+            f"the positions of {name} must be below the context length {max_positions},"
+            f" got {deepest}"
         )
 
 

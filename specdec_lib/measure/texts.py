@@ -6,7 +6,7 @@ count every method along these texts.
 import hashlib
 import json
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import accumulate, pairwise
@@ -149,7 +149,7 @@ def write_texts(
             and code
     """
     about = (sampler, seed, max_new_tokens)
-    kept = _kept(ladder, *about, keep)
+    kept = _kept(write_texts, ladder, about, keep)
 
     def rows(prompt: Prompt, own: int) -> list[Row]:
         limits = {"max_new_tokens": max_new_tokens, "stop_tokens": ladder.stop_tokens}
@@ -165,13 +165,16 @@ def write_texts(
 
 
 def _kept(
-    ladder: Ladder, sampler: Sampler, seed: int, max_new_tokens: int, keep: Path | None
+    writer: Callable[..., Texts],
+    ladder: Ladder,
+    about: tuple[Sampler, int, int],
+    keep: Path | None,
 ) -> Kept:
-    """The finished texts under a folder that were written with all the same."""
+    """The finished texts under a folder that were written by this function with all the same."""
     if keep is None:
         return Kept(None)
     models = (ladder.target, ladder.tokenizer, ladder.stop_tokens)
-    return Kept(keep / fingerprint(*models, sampler, seed, max_new_tokens))
+    return Kept(keep / fingerprint(writer.__name__, *models, *about))
 
 
 def _texts(
@@ -214,10 +217,12 @@ def write_batched(
 
     These are the texts of `write_texts` up to near-ties: sums over many rows are in another order.
     The stored texts were written so. For `keep`, see `write_texts`; a text that was not finished
-    begins anew.
+    begins anew.  Raises ValueError for another kind of target, and if there is no prompt.
     """
+    if not prompts:
+        raise ValueError("texts are written after prompts, got none")
     about = (sampler, seed, max_new_tokens)
-    kept = _kept(ladder, *about, keep)
+    kept = _kept(write_batched, ladder, about, keep)
     found = {prompt.name: kept.read(prompt) for prompt in prompts}
     tokens = {name: tuple(rows[0]["tokens"]) if rows else () for name, rows in found.items()}
     given = [[*ladder.encode(prompt)] for prompt in prompts]
@@ -227,14 +232,15 @@ def write_batched(
         if not found[prompt.name]
     )
     rows = min(SEQUENCES, len(prompts))  # those that are read too: sums depend on it
-    positions = max(map(len, given)) + max_new_tokens
+    most = ladder.target.max_positions
+    positions = min(most, max(map(len, given)) + max_new_tokens)
     passes = BatchedPasses(ladder.target.model, rows, positions, dtype=torch.float32)
     active = {row: waiting.popleft() for row in range(min(rows, len(waiting)))}
     bar = tqdm(total=len(prompts), desc=f"texts at T={sampler.temperature:g}", mininterval=5)
     bar.update(len(prompts) - len(waiting) - len(active))
     with bar:
         while active:
-            for row in _advance(active, passes, ladder.stop_tokens, max_new_tokens):
+            for row in _advance(active, passes, ladder.stop_tokens, max_new_tokens, most):
                 done = active.pop(row)
                 text = tuple(done.tokens[done.begin :])
                 tokens[done.prompt.name] = text
@@ -246,10 +252,14 @@ def write_batched(
 
 
 def _advance(
-    active: Mapping[int, _Writing], passes: BatchedPasses, stops: Sequence[int], longest: int
+    active: Mapping[int, _Writing],
+    passes: BatchedPasses,
+    stops: Sequence[int],
+    longest: int,
+    most: int,
 ) -> list[int]:
     """Read one more token of every text and, where all are read, choose the next; the rows whose
-    texts have ended come back.
+    texts have ended come back: at a stop token, at `longest` new tokens, or beyond `most` in all.
     """
     tokens, positions = torch.zeros(2, passes.keys.shape[1], dtype=torch.long)
     for row, text in active.items():
@@ -261,7 +271,8 @@ def _advance(
         text.read += 1
         if text.read == len(text.tokens):
             text.tokens.append(text.chance.choose(logits[row], text.read))
-            if text.tokens[-1] in stops or len(text.tokens) == text.begin + longest:
+            size = len(text.tokens)
+            if text.tokens[-1] in stops or size == text.begin + longest or size > most:
                 ended.append(row)
     return ended
 

@@ -20,7 +20,8 @@ class BatchedPasses:
     dtype    None is bfloat16 where the device multiplies it: to learn from, not to measure
     head     the token ids that are scored, None for all
 
-    It computes on the model's device. Keys and values take `cache_bytes`.
+    It computes on the model's device. Keys and values take `cache_bytes`.  Raises ValueError for
+    another kind of model, whose layers would be computed otherwise than it does.
     """
 
     def __init__(
@@ -33,13 +34,15 @@ class BatchedPasses:
         head: Sequence[int] | None = None,
     ) -> None:
         config = model.config
+        if config.model_type != "llama":
+            raise ValueError(f"batched passes are of a llama model, got {config.model_type!r}")
         dtype = dtype or fastest_dtype(model.device)
         self.device = model.device
         self.body = model.model if model.dtype == dtype else deepcopy(model.model).to(dtype)
         self.body.rotary_emb = model.model.rotary_emb  # bfloat16 would round its frequencies
         rows = model.lm_head.weight.detach()
         self.head = (rows if head is None else rows[list(head)]).to(dtype)
-        size = config.hidden_size // config.num_attention_heads
+        size = self.body.layers[0].self_attn.head_dim
         shape = (len(self.body.layers), sequences, config.num_key_value_heads, positions, size)
         self.keys = torch.zeros(shape, dtype=dtype, device=self.device)
         self.values = torch.zeros(shape, dtype=dtype, device=self.device)

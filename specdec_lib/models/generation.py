@@ -92,7 +92,7 @@ def ignored_settings(config: GenerationConfig) -> dict[str, object]:
     """
     neutral = NEUTRAL | (NEUTRAL_SAMPLING if config.do_sample else {})
     values = {name: getattr(config, name, None) for name in neutral}
-    return {name: one for name, one in values.items() if one not in (None, neutral[name])}
+    return {name: one for name, one in values.items() if one not in (None, [], neutral[name])}
 
 
 def generation_notes(network: PreTrainedModel, tokenizer: Tokenizer) -> list[str]:

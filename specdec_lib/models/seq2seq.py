@@ -80,7 +80,7 @@ class Seq2SeqModel:
 
     @in_turn
     def score(self, context: Context, tree: TokenTree) -> Float[Tensor, "nodes vocab"]:
-        check_root(context, tree, self.vocabulary, self.max_positions)
+        check_root(context, tree, self.vocabulary, self.max_positions, self.name)
         self.read_source(context)
         return self._memory.score(context, tree).clone()
 

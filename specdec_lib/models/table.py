@@ -39,7 +39,7 @@ class TableModel:
         return cls(lambda tokens: logits, len(probs), name)
 
     def score(self, context: Context, tree: TokenTree) -> Float[Tensor, "nodes vocab"]:
-        check_root(context, tree, self.vocabulary, self.max_positions)
+        check_root(context, tree, self.vocabulary, self.max_positions, self.name)
         paths = map(tree.path_tokens, range(len(tree)))
         return torch.stack([self.logits(context.tokens + path) for path in paths])
 

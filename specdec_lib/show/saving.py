@@ -45,7 +45,7 @@ def save(figure: go.Figure, name: str, table: pd.DataFrame) -> Path:
 
     An image of the very same figure stays as it is: another machine's exporter and fonts would draw
     it in other pixels. To have it drawn anew, delete it. Where no image exporter works, a warning
-    says that the image of a new figure is not written.
+    says that the image of a new figure is not written, or that the one there is of another figure.
     """
     if not NAME.fullmatch(name):
         raise ValueError(f'a figure is called like "00_mask", by small letters, got {name!r}')
@@ -61,6 +61,12 @@ def save(figure: go.Figure, name: str, table: pd.DataFrame) -> Path:
         os.utime(image)  # so that a run of notebooks counts it among what it made
     elif _exporter_works():
         files[image] = stamped(_image(figure), drawing)
+    elif image.exists():
+        warnings.warn(
+            f"no image exporter works here: {name}.png stays, and shows another figure than"
+            f" {name}.html",
+            stacklevel=2,
+        )
     else:
         warnings.warn(f"no image exporter works here: {name}.png is not written", stacklevel=2)
     write_together(files)

@@ -11,6 +11,7 @@ from specdec_lib.core.context import Context
 from specdec_lib.core.files import DATA, checked_card
 from specdec_lib.core.kinds import Within, checked
 from specdec_lib.drafts.max_gram import MaxGram
+from specdec_lib.models.cached.probing import BEYOND
 from specdec_lib.models.generation import stop_tokens, warn_of_notes
 from specdec_lib.models.hub import Source, shared_tokenizer
 from specdec_lib.models.loading import load_seq2seq, sources_card
@@ -62,7 +63,7 @@ def load_pair(
     tokenizer: Source | None = None,
     device: str = "auto",
     dtype: str = "float32",
-    max_positions: Annotated[int, Within(2)] = 512,
+    max_positions: Annotated[int, Within(BEYOND + 1)] = 512,
     folder: Path = DATA / "pair",
 ) -> Pair:
     """The embedded pair, every file checked against its card; or two T5 models of your own, such as
@@ -71,7 +72,8 @@ def load_pair(
     target, draft    folders in hub format or names on the hub; both, or none of them
     tokenizer        a folder with the tokenizer, for models that have none
     device, dtype    as of `load_ladder`
-    max_positions    tokens that the decoders read at most; T5 has no limit of its own
+    max_positions    tokens that the decoders read at most; T5 has no limit of its own. A few are
+                     needed to try a model
 
     Raises ValueError if a file is missing or damaged, or something given does not go together.
     """

@@ -46,7 +46,7 @@ class CachedModel:
 
     @in_turn
     def score(self, context: Context, tree: TokenTree) -> Float[Tensor, "nodes vocab"]:
-        check_root(context, tree, self.vocabulary, self.max_positions)
+        check_root(context, tree, self.vocabulary, self.max_positions, self.name)
         head = self.model.get_output_embeddings()
         if isinstance(head, CutHead):
             head.set_prompt(context.prompt)

@@ -201,7 +201,7 @@ class FastModel:
 
     def _prepare(self, context: Context, tree: TokenTree) -> None:
         """Score the prompt's own tokens as well; the logits that are kept lack them."""
-        check_root(context, tree, self.vocabulary, self.max_positions)
+        check_root(context, tree, self.vocabulary, self.max_positions, self.name)
         head = self._cut
         if head is not None:
             head.set_prompt(context.prompt)

@@ -127,7 +127,7 @@ class Katz:
 
     def score(self, context: Context, tree: TokenTree) -> Float[Tensor, "nodes vocab"]:
         """The log probabilities after each node: float64, −inf for probability 0."""
-        check_root(context, tree, self.vocabulary, self.max_positions)
+        check_root(context, tree, self.vocabulary, self.max_positions, self.name)
         window = context.tokens[-self.order :]
         rows = [self.probs(window + tree.path_tokens(node)) for node in range(len(tree))]
         return torch.from_numpy(np.stack(rows)).log()

@@ -147,12 +147,17 @@ def train_online(
     """
     _check_length(steps, seconds)
     optimizers = [optimizer_of(student) for student in students]
-    of = f"{[student.name for student in students]}, {steps} steps, seed {seed}"
+    of = (
+        f"{[student.name for student in students]}, {steps} steps of {batch_tokens} tokens over"
+        f" {len(conversations)} conversations, seed {seed}"
+    )
     begun = _restore(folder, students, optimizers, of) if folder else 0
     source = batches(conversations, batch_tokens, teacher.ids.device, seed)
-    source = islice(source, begun, None)
     seen = 0
     positions = 0
+    for batch in islice(source, begun):  # what was learnt before it was interrupted
+        seen += batch.tokens
+        positions += batch.ids.numel()
     step = begun
     losses: dict[str, Tensor] = {}
     first = saved = time.monotonic()
@@ -178,6 +183,9 @@ def train_online(
 def _check_length(steps: int | None, seconds: float | None) -> None:
     if (steps is None) == (seconds is None):
         raise ValueError(f"one of steps and seconds is given, got {steps} and {seconds}")
+    given = seconds if steps is None else steps
+    if not given > 0:
+        raise ValueError(f"a training has steps or seconds above 0, got {given}")
 
 
 def rounded(losses: dict[str, Tensor]) -> dict[str, float]:

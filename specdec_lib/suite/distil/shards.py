@@ -70,7 +70,8 @@ def stored(folder: Path, conversations: Iterable[Conversation]) -> Iterator[Conv
     A shard that grows is written whole every WRITE_SECONDS, when it is full, and at the end or on
     an error, so a run that is killed loses what came since; the next run begins another shard.
     """
-    number = len(list_shards(folder))
+    numbers = [int(path.stem) for path in list_shards(folder) if path.stem.isdecimal()]
+    number = max(numbers, default=-1) + 1
     growing: list[Conversation] = []
     tokens = 0
     written = monotonic()

@@ -66,9 +66,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         bar.update(sum(one.answer_tokens for one in found))
         if bar.n < bar.total:
             target = load_target().to(given.device)
-            requests = planned(pieces, given.kinds, seed=1000 + len(found))
-            positions = SHORT_POSITIONS if given.kinds == "short" else LONG_POSITIONS
             tokenizer = load_tokenizer(prepare_target())
+            articles = own_articles(found, tokenizer) if given.kinds == "long" else []
+            requests = planned(pieces, given.kinds, 1000 + len(found), articles)
+            positions = SHORT_POSITIONS if given.kinds == "short" else LONG_POSITIONS
             writer = Writer(target, tokenizer, requests, given.sequences, positions)
             asked = {plain(one.text) for one in every_domain("all")}
             fresh = (one for one in writer.write() if plain(writer.request(one)) not in asked)
@@ -79,10 +80,25 @@ def main(arguments: Sequence[str] | None = None) -> None:
     print(f"{bar.n:,} answer tokens are in {given.out}")
 
 
+def own_articles(
+    conversations: Sequence[Conversation], tokenizer: PreTrainedTokenizerFast
+) -> list[str]:
+    """The articles among conversations that ended by themselves: passages to ask about."""
+    found = []
+    for one in conversations:
+        if one.kind == "article" and one.done:
+            first, end = one.answers[0]
+            found.append(tokenizer.decode(one.ids[first : end - 1]).strip())
+    return found
+
+
 def planned(
     pieces: Sequence[Piece], kinds: str, seed: int, articles: list[str] | None = None
 ) -> Requests:
-    """The requests of `short`, `long` or `kept-out` kinds, over the packages that they may use."""
+    """The requests of `short`, `long` or `kept-out` kinds, over the packages that they may use.
+
+    articles    of the target's own, which are passages too
+    """
     weights: Mapping[str, float] = SHORT if kinds == "short" else ABOUT_OTHERS
     if kinds == "kept-out":
         weights = dict.fromkeys(JUDGED, 1.0)
