@@ -139,7 +139,7 @@ def train_online(
     folder: Path | None = None,
     seed: int = 0,
 ) -> dict[str, object]:
-    """Train students in place; what they saw.
+    """Train students in place; what they saw, before an interruption too.
 
     steps      that are made, or
     seconds    for which steps are made (how many follows from the machine)
@@ -147,17 +147,11 @@ def train_online(
     """
     _check_length(steps, seconds)
     optimizers = [optimizer_of(student) for student in students]
-    of = (
-        f"{[student.name for student in students]}, {steps} steps of {batch_tokens} tokens over"
-        f" {len(conversations)} conversations, seed {seed}"
-    )
+    names = [student.name for student in students]
+    of = f"{names}, {steps} steps, {batch_tokens} of {len(conversations)} texts, seed {seed}"
     begun = _restore(folder, students, optimizers, of) if folder else 0
     source = batches(conversations, batch_tokens, teacher.ids.device, seed)
-    seen = 0
-    positions = 0
-    for batch in islice(source, begun):  # what was learnt before it was interrupted
-        seen += batch.tokens
-        positions += batch.ids.numel()
+    sizes = [(batch.tokens, batch.ids.numel()) for batch in islice(source, begun)]
     step = begun
     losses: dict[str, Tensor] = {}
     first = saved = time.monotonic()
@@ -166,8 +160,7 @@ def train_online(
         batch = next(source)
         losses = learn(students, optimizers, teacher, batch, share)
         step += 1
-        seen += batch.tokens
-        positions += batch.ids.numel()
+        sizes.append((batch.tokens, batch.ids.numel()))
         bar.update()
         if step % SHOWN_EVERY == 0:
             bar.set_postfix(rounded(losses), refresh=False)
@@ -176,7 +169,8 @@ def train_online(
             saved = time.monotonic()
     if folder:
         _store(folder, students, optimizers, of, step)
-    counts = {"steps": step, "answer_tokens": seen, "positions": positions}
+    counts = {"steps": step, "answer_tokens": sum(answers for answers, _ in sizes)}
+    counts["positions"] = sum(positions for _, positions in sizes)
     return counts | {"losses": rounded(losses)}
 
 
