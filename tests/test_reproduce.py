@@ -99,7 +99,11 @@ verdicts: list[str] = []"""
             "--set max_new_tokens: Input should be a valid integer, got 'x'; ",
         ),
         ("temperatures=[0.5,-1]", "--set temperatures: a temperature is 0 or more, got -1"),
-        ("domains=['chta']", "--set domains: one of chat, code, summary, math, got 'chta'"),
+        (
+            "domains=['chta']",
+            "--set domains: one of chat, code, summary, math, humaneval, gsm8k, mmlu, spec-bench,"
+            " or a file that ends in .jsonl, got 'chta'",
+        ),
         ("domains=[]", "--set domains: a list of one or more is allowed, got []"),
         ("runtime=quick", "--set runtime: one of reference, fast, int8, auto, got 'quick'"),
         ("seed=-1", "--set seed: counts from 0, got -1"),
@@ -119,10 +123,12 @@ def test_a_value_out_of_its_limits_is_refused_by_the_parameters_name_and_no_kern
 
 def test_the_least_values_and_empty_lists_that_are_allowed_are_taken(toys, figures):
     path = write_toy(toys, "00_toy", "print(seed)", LIMITED)
-    given = "seed=0 stored=False verdicts=[] max_new_tokens=1 temperatures=[0] domains=['math']"
+    given = "seed=0 stored=False verdicts=[] max_new_tokens=1 temperatures=[0]"
+    given += " domains=['math','gsm8k','mine.jsonl']"
     (run,) = plan.plan_runs([path], figures, settings=given.split())
     wanted = {"seed": 0, "stored": False, "verdicts": [], "max_new_tokens": 1}
-    assert run.parameters == wanted | {"temperatures": [0], "domains": ["math"]}
+    domains = ["math", "gsm8k", "mine.jsonl"]  # all that `load_prompts` reads for a ladder
+    assert run.parameters == wanted | {"temperatures": [0], "domains": domains}
 
 
 def test_list_shows_parameters_and_runs_nothing(toys, figures, capsys):

@@ -16,6 +16,7 @@ PROFILES = ("smoke", "full")
 KINDS = {kind.__name__: kind for kind in (int, float, str, bool, list, dict)}
 FROM_ZERO = ("seed", "prompt")  # whole numbers that may be 0; all others count from 1
 TEMPERATURES = ("temperature", "temperatures")
+PROMPT_SETS = ("domain", "domains")  # names of sets, or files of prompts
 MAY_BE_EMPTY = ("verdicts",)  # lists
 UNUSED = ("suite/gallery", "suite/reproduce")  # parts of the library that no notebook depends on
 
@@ -192,7 +193,8 @@ def check_parameters(
 
 def check_bounds(name: str, value: object, given_by: str) -> None:
     """Raises ValueError if a parameter of the right kind has a value that no notebook takes: whole
-    numbers count from 1, or from 0, temperatures are 0 or more, texts are names that there are.
+    numbers count from 1, or from 0, temperatures are 0 or more, texts are names that there are, or
+    a file of prompts.
     """
     if isinstance(value, list) and not value and name not in MAY_BE_EMPTY:
         raise ValueError(f"{given_by} {name}: a list of one or more is allowed, got []")
@@ -205,16 +207,23 @@ def check_bounds(name: str, value: object, given_by: str) -> None:
             raise ValueError(f"{given_by} {name}: a temperature is 0 or more, got {one}")
         elif isinstance(one, str):
             names = allowed_names(name)
-            if names and one not in names:
+            if not names or one in names:
+                continue
+            if name not in PROMPT_SETS:
                 raise ValueError(f"{given_by} {name}: one of {', '.join(names)}, got {one!r}")
+            if not one.endswith(".jsonl"):
+                raise ValueError(
+                    f"{given_by} {name}: one of {', '.join(names)}, or a file that ends in .jsonl,"
+                    f" got {one!r}"
+                )
 
 
 def allowed_names(parameter: str) -> tuple[str, ...]:
     """The texts that a parameter of this name may have; none if any is allowed."""
-    if parameter in ("domain", "domains"):
-        from specdec_lib.workload import DOMAINS
+    if parameter in PROMPT_SETS:
+        from specdec_lib.workload.prompts import DOMAINS, PUBLISHED
 
-        return tuple(DOMAINS)
+        return (*DOMAINS, *PUBLISHED)
     if parameter in ("runtime", "runtimes"):
         from specdec_lib.models.loading import RUNTIMES
 
