@@ -15,7 +15,7 @@ import pytest
 from specdec_lib.suite.distil import passages
 from specdec_lib.suite.distil.passages import Piece, package_pieces, read_pieces, write_pieces
 from specdec_lib.suite.distil.requests import KINDS, LANGUAGES, OPENINGS, Requests
-from specdec_lib.suite.distil.writing import ABOUT_OTHERS, KEPT_OUT, SHORT, planned
+from specdec_lib.suite.distil.writing import ABOUT_OTHERS, KEPT_OUT, SHORT, given_pieces, planned
 
 PROSE = "\n\n".join(f"Paragraph {number} says something. " * 12 for number in range(40))
 CODE = '''
@@ -148,6 +148,20 @@ def test_every_kind_of_request_is_drawn_and_is_about_its_text():
     assert any("Ein Haus." in one for one in translated)
     assert any("A house." in one for one in translated)
     assert set(LANGUAGES.values()) >= {"German"}
+
+
+def test_short_kinds_alone_can_do_without_passages(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("SPECDEC_CACHE", str(tmp_path))
+    usual = passages.passages_file()
+    assert given_pieces(usual, "short") == []
+    assert "all requests are the target's own" in capsys.readouterr().out
+    requests = planned([], "short", 0)
+    assert {requests.draw().source for _ in range(300)} == {""}
+    for path, kinds in ((usual, "long"), (usual, "kept-out"), (tmp_path / "mine.gz", "short")):
+        with pytest.raises(ValueError, match="there are no passages in"):
+            given_pieces(path, kinds)
+    write_pieces(usual, pieces())
+    assert given_pieces(usual, "short") == pieces()
 
 
 def test_packages_that_are_judged_on_are_never_taught():

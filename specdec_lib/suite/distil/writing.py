@@ -59,7 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     add("--device", default="cpu", help="cpu or cuda")
     parser.add_common("--out", TEXT)
     given = parser.parse_args(arguments)
-    pieces = read_pieces(given.passages)
+    pieces = given_pieces(given.passages, given.kinds)
     with only_process(given.out):
         found = read_text(given.out) if list_shards(given.out) else []
         bar = tqdm(total=given.answer_tokens, unit="token", mininterval=5)
@@ -78,6 +78,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 if bar.n >= bar.total:
                     break
     print(f"{bar.n:,} answer tokens are in {given.out}")
+
+
+def given_pieces(path: Path, kinds: str) -> list[Piece]:
+    """The pieces of a file; none for the short kinds, which can do without, if the usual one is not
+    there, and a line says so.
+    """
+    if kinds == "short" and path == passages_file() and not path.is_file():
+        print(f"there are no passages in {path}: all requests are the target's own")
+        return []
+    return read_pieces(path)
 
 
 def own_articles(
