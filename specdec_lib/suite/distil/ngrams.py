@@ -77,6 +77,7 @@ def sample(
     """At least PIECE sampled tokens as arrays of LENGTH, from random places in answers."""
     random = Random(seed)
     generator = torch.Generator().manual_seed(seed)
+    stored_type = np.min_scalar_type(student.config.vocab_size - 1)
     ids = torch.tensor(head)
     drawn = torch.zeros(ROWS, dtype=torch.bool)
     for _ in tqdm(range(0, PIECE, ROWS * LENGTH), "samples"):
@@ -91,7 +92,7 @@ def sample(
             logits = passes.logits(columns[position], torch.full((ROWS,), position))
             if position >= GIVEN - 1:
                 columns.append(ids[draw(logits, TEMPERATURE, generator, greedy=drawn)])
-        yield from torch.stack(columns[GIVEN:], dim=1).numpy().astype(np.uint16)
+        yield from torch.stack(columns[GIVEN:], dim=1).numpy().astype(stored_type)
 
 
 def places(ladder: Ladder, stored: Texts, prompts: Sequence[Prompt]) -> Along:
