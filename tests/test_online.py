@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from specdec_lib.models.students import build_student
-from specdec_lib.suite.distil import online
+from specdec_lib.suite.distil import online, online_command
 from specdec_lib.suite.distil.batches import batch_of, batches
 from specdec_lib.suite.distil.online import (
     LayerStudent,
@@ -96,6 +96,20 @@ def test_a_draft_that_is_the_target_is_always_right_and_another_is_not():
         right[row["draft"]] += row["first"]
     tokens = sum(one.answer_tokens for one in texts())
     assert right["same"] == tokens > right["other"]
+
+
+@pytest.mark.parametrize(
+    "line, said",
+    [
+        ("", "one of steps and seconds is given, got None and None"),
+        ("--steps 3 --minutes 1", "one of steps and seconds is given, got 3 and 60.0"),
+        ("--minutes 0", "a training has steps or seconds above 0, got 0.0"),
+    ],
+)
+def test_a_wrong_length_is_refused_before_anything_is_judged(line, said, tmp_path):
+    given = ["--judged", str(tmp_path / "none"), "--out", str(tmp_path / "out"), *line.split()]
+    with pytest.raises(ValueError, match=said):
+        online_command.main(given)
 
 
 def test_steps_or_seconds_are_given():

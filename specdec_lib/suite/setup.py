@@ -59,11 +59,13 @@ def prepare_target() -> Path:
     return folder
 
 
-def load_target() -> "LlamaForCausalLM":
-    """The target in float32, prepared if need be.  Raises ValueError if its files are damaged."""
+def load_target(device: str = "cpu") -> "LlamaForCausalLM":
+    """The target in float32, prepared if need be.  Raises ValueError if its files are damaged, or
+    there is no such device.
+    """
     from specdec_lib.models.loading import load_model
 
-    return load_model(prepare_target(), "target", device="cpu").model
+    return load_model(prepare_target(), "target", device=device).model
 
 
 def _make(folder: Path) -> None:

@@ -145,7 +145,7 @@ def train_online(
     seconds    for which steps are made (how many follows from the machine)
     folder     of checkpoints, from which an interrupted training by `steps` goes on
     """
-    _check_length(steps, seconds)
+    check_training_length(steps, seconds)
     optimizers = [optimizer_of(student) for student in students]
     names = [student.name for student in students]
     of = f"{names}, {steps} steps, {batch_tokens} of {len(conversations)} texts, seed {seed}"
@@ -174,7 +174,8 @@ def train_online(
     return counts | {"losses": rounded(losses)}
 
 
-def _check_length(steps: int | None, seconds: float | None) -> None:
+def check_training_length(steps: int | None, seconds: float | None) -> None:
+    """Raises ValueError unless one of them is given, and above 0."""
     if (steps is None) == (seconds is None):
         raise ValueError(f"one of steps and seconds is given, got {steps} and {seconds}")
     given = seconds if steps is None else steps

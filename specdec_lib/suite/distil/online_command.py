@@ -3,6 +3,7 @@ from the ladder's one-layer draft, beside the target.
 """
 
 import json
+from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from specdec_lib.suite.distil.online import (
     ReadingStudent,
     Student,
     Teacher,
+    check_training_length,
     judge_online,
     save_weights,
     train_online,
@@ -44,21 +46,10 @@ GUESSES = 3  # that the reading draft learns to make in a row
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Judge the ladder's drafts, train them, and judge them again."""
-    parser = Parser("distil online", "go on training the ladder's drafts beside the target")
-    add = parser.add_argument
-    add_text(parser)
-    add("--judged", type=Path, required=True, help="a folder of shards that are judged on too")
-    add("--steps", type=int, help="of training")
-    add("--minutes", type=float, help="of training, in place of --steps")
-    add("--batch-tokens", type=int, default=8192, help="of a step, padding included")
-    add("--device", default="cpu", help="cpu or cuda")
-    add("--prompts", type=Path, nargs="*", default=[], help="prompt files that are judged on too")
-    add("--begin", type=Path, default=ONLINE, help="drafts to go on from; else the ladder's")
-    parser.add_common("--out", cache_folder() / "online")
-    given = parser.parse_args(arguments)
+    given = _options(arguments)
     text = read_text(given.text)
     judged = {"own": text[::HELD_OUT], "kept-out": read_text(given.judged)}
-    target = load_target().to(given.device)
+    target = load_target(given.device)
     for path in given.prompts:
         judged[path.stem] = written_after(target, load_prompts(path))
     before = judge_stored(target, judged, given.batch_tokens)
@@ -73,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         [one for number, one in enumerate(text) if number % HELD_OUT],
         batch_tokens=given.batch_tokens,
         steps=given.steps,
-        seconds=None if given.minutes is None else given.minutes * 60,
+        seconds=given.seconds,
         folder=given.out if given.steps else None,
     )
     for student in students:
@@ -82,6 +73,25 @@ def main(arguments: Sequence[str] | None = None) -> None:
     write_csv(table, given.out / "judged.csv")
     print(seen)
     print(summary(table).to_string())
+
+
+def _options(arguments: Sequence[str] | None) -> Namespace:
+    """The options, with the seconds of training."""
+    parser = Parser("distil online", "go on training the ladder's drafts beside the target")
+    add = parser.add_argument
+    add_text(parser)
+    add("--judged", type=Path, required=True, help="a folder of shards that are judged on too")
+    add("--steps", type=int, help="of training")
+    add("--minutes", type=float, help="of training, in place of --steps")
+    add("--batch-tokens", type=int, default=8192, help="of a step, padding included")
+    add("--device", default="cpu", help="cpu or cuda")
+    add("--prompts", type=Path, nargs="*", default=[], help="prompt files that are judged on too")
+    add("--begin", type=Path, default=ONLINE, help="drafts to go on from; else the ladder's")
+    parser.add_common("--out", cache_folder() / "online")
+    given = parser.parse_args(arguments)
+    given.seconds = None if given.minutes is None else given.minutes * 60
+    check_training_length(given.steps, given.seconds)
+    return given
 
 
 def written_after(target: LlamaForCausalLM, prompts: Sequence[Prompt]) -> list[Conversation]:

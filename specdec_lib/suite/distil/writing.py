@@ -65,7 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         bar = tqdm(total=given.answer_tokens, unit="token", mininterval=5)
         bar.update(sum(one.answer_tokens for one in found))
         if bar.n < bar.total:
-            target = load_target().to(given.device)
+            target = load_target(given.device)
             tokenizer = load_tokenizer(prepare_target())
             articles = own_articles(found, tokenizer) if given.kinds == "long" else []
             requests = planned(pieces, given.kinds, 1000 + len(found), articles)
