@@ -120,6 +120,13 @@ def test_the_command_writes_the_pieces_of_a_folder(tmp_path, capsys):
     assert {one.package for one in read_pieces(out)} == {"sample 1.0"}
 
 
+@pytest.mark.parametrize("name", ["a.tar.gz", "a.whl"])
+def test_a_damaged_archive_is_named(name, tmp_path):
+    (tmp_path / name).write_bytes(b"nothing of the kind")
+    with pytest.raises(ValueError, match=f"{name} is damaged or no archive: "):
+        package_pieces(tmp_path / name)
+
+
 def pieces(package: str = "sample 1.0") -> list[Piece]:
     made = [
         Piece("prose", f"Passage {number}. " * 80, "", package, "MIT", "") for number in range(9)

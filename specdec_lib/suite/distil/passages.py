@@ -114,7 +114,7 @@ def package_pieces(archive: Path) -> list[Piece]:
         random = Random(name)
         found: list[Piece] = []
         for file in files.names():
-            if SKIPPED.search(file) and not file.endswith((".po", ".mo")):
+            if SKIPPED.search(file) and not file.endswith(".po"):
                 continue
             found += _file_pieces(file, files.read(file), random, (name, licence))
     random.shuffle(found)
@@ -128,12 +128,15 @@ def package_pieces(archive: Path) -> list[Piece]:
 
 
 class _Archive:
-    """The files of an archive by name."""
+    """The files of an archive by name.  Raises ValueError if it cannot be read as one."""
 
     def __init__(self, path: Path) -> None:
-        self.archive = (
-            tarfile.open(path) if path.name.endswith(".tar.gz") else zipfile.ZipFile(path)
-        )
+        try:
+            self.archive = (
+                tarfile.open(path) if path.name.endswith(".tar.gz") else zipfile.ZipFile(path)
+            )
+        except (tarfile.TarError, zipfile.BadZipFile, EOFError) as error:
+            raise ValueError(f"{path} is damaged or no archive: {error}") from error
 
     def __enter__(self) -> "_Archive":
         return self
@@ -170,7 +173,7 @@ def _about(files: _Archive) -> tuple[str, str]:
 
 def _file_pieces(file: str, content: bytes, random: Random, of: tuple[str, str]) -> list[Piece]:
     """The pieces of one file."""
-    if file.endswith((".po", ".mo", ".json")):
+    if file.endswith((".po", ".json")):
         found = [(language, *pair) for language, *pair in _translated(file, content)]
         return [Piece(*one, *of, file) for one in random.sample(found, min(len(found), 300))]
     try:
