@@ -49,6 +49,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     given = _options(arguments)
     text = read_text(given.text)
     judged = {"own": text[::HELD_OUT], "kept-out": read_text(given.judged)}
+    names = [path.stem for path in given.prompts]
+    if len({*names, *judged}) < len(names) + len(judged):
+        raise ValueError(f"prompt files are named apart, and neither own nor kept-out, got {names}")
     target = load_target(given.device)
     for path in given.prompts:
         judged[path.stem] = written_after(target, load_prompts(path))

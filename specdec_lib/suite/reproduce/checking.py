@@ -4,7 +4,9 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-TIMED = re.compile(r"seconds|per_second|by_the_clock|(^|_)ms(_|$)")  # in the name of a column
+TIMED = re.compile(
+    r"seconds|tokens_per_second|by_the_clock|(^|_)ms(_|$)"
+)  # in the name of a column
 SAME = "the same"
 
 
