@@ -15,7 +15,7 @@ from specdec_lib.models.katz.model import Katz
 from specdec_lib.models.students import build_student
 from specdec_lib.suite.distil import ngrams
 from specdec_lib.suite.distil.ngrams import grow, knows, measure_growth, places
-from specdec_lib.suite.distil.writing import Conversation
+from specdec_lib.suite.distil.shards import Conversation
 
 
 def test_a_table_of_the_very_texts_knows_more_than_one_of_other_texts(ladder, prompts):
@@ -60,9 +60,9 @@ def test_samples_are_drawn_within_the_head_at_temperature_1_5(monkeypatch):
     """4,000 samples of one token fit T = 1.5, and do not fit another temperature."""
     for name, value in {"PIECE": 4000, "ROWS": 4000, "GIVEN": 3, "LENGTH": 1}.items():
         monkeypatch.setattr(ngrams, name, value)
-    monkeypatch.setattr(batched, "fastest_dtype", lambda: torch.float32)
+    monkeypatch.setattr(batched, "fastest_dtype", lambda *device: torch.float32)
     student = build_student(network(), (0,))
-    one = [Conversation((5, 9, 13, 7), 3, True, True, "chat")]
+    one = [Conversation((5, 9, 13, 7), ((3, 4),), True, True, "chat")]
     found = list(ngrams.sample(student, HEAD, one, 1))
     again = list(ngrams.sample(student, HEAD, one, 2))
     assert len(found) == 4000 and not np.array_equal(found, again)
