@@ -26,6 +26,8 @@ from specdec_lib.show.figures.theme import PAPER
 NAME = re.compile(r"\d{2}(_[a-z0-9]+)+")
 PATIENCE = 30  # seconds for one image
 TRIES = 7  # exporters that are tried
+FLOAT = re.compile(r"-?\d+\.\d+(?:e-?\d+)?")
+DIGITS = 9  # of the numbers in a page that count: processors differ in the last of sixteen
 STAMP = "Figure"  # the text in a PNG that says what was drawn in it
 BACK = """<nav style="font:14px system-ui,sans-serif;margin:1em 0;color:#7A7A7A">
 <a href="index.html#{name}" style="color:inherit">all figures</a></nav>
@@ -43,9 +45,10 @@ def save(figure: go.Figure, name: str, table: pd.DataFrame) -> Path:
     name     two digits (the notebook's) and words, joined by "_"; ValueError for another
     table    what the figure shows; real numbers are kept to six significant digits
 
-    An image of the very same figure stays as it is: another machine's exporter and fonts would draw
-    it in other pixels. To have it drawn anew, delete it. Where no image exporter works, a warning
-    says that the image of a new figure is not written, or that the one there is of another figure.
+    A page stays as it is where all its numbers agree in nine digits, and so does an image of the
+    very same figure: another machine's exporter and fonts would draw it in other pixels. To have
+    it drawn anew, delete it. Where no image exporter works, a warning says that the image of a new
+    figure is not written, or that the one there is of another figure.
     """
     if not NAME.fullmatch(name):
         raise ValueError(f'a figure is called like "00_mask", by small letters, got {name!r}')
@@ -55,7 +58,12 @@ def save(figure: go.Figure, name: str, table: pd.DataFrame) -> Path:
     page = place / f"{name}.html"
     image = place / f"{name}.png"
     rows = table.to_csv(index=False, float_format="%.6g", lineterminator="\n")
-    files = {page: _page(figure, name).encode(), place / f"{name}.csv": rows.encode()}
+    written = _page(figure, name)
+    there = page.read_text(encoding="utf-8") if page.is_file() else ""
+    if _rounded(there) == _rounded(written):
+        written = there
+        figure = figure_in(there)
+    files = {page: written.encode(), place / f"{name}.csv": rows.encode()}
     drawing = drawing_of(figure)
     if shows(image, drawing):
         os.utime(image)  # so that a run of notebooks counts it among what it made
@@ -71,6 +79,20 @@ def save(figure: go.Figure, name: str, table: pd.DataFrame) -> Path:
         warnings.warn(f"no image exporter works here: {name}.png is not written", stacklevel=2)
     write_together(files)
     return page
+
+
+def figure_in(page: str) -> go.Figure:
+    """The figure that a page shows."""
+    decode = json.JSONDecoder().raw_decode
+    start = page.index("[", page.index("Plotly.newPlot("))
+    data, end = decode(page, start)
+    layout, _ = decode(page, page.index("{", end))
+    return go.Figure(data, layout)
+
+
+def _rounded(page: str) -> str:
+    """A page with numbers of at most `DIGITS` digits."""
+    return FLOAT.sub(lambda number: f"{float(number[0]):.{DIGITS}g}", page)
 
 
 def drawing_of(figure: go.Figure) -> str:
