@@ -18,7 +18,7 @@ from specdec_lib.core.decode import decode, rounds
 from specdec_lib.core.protocols import Usage
 from specdec_lib.core.tree import TokenTree
 from specdec_lib.core.verify import reject
-from specdec_lib.measure.replay.recording import Choices, Recording
+from specdec_lib.measure.cascade.record import Choices, Recording
 from specdec_lib.models.table import TableModel, joint_distribution
 
 fixed_model = TableModel.fixed

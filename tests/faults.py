@@ -28,11 +28,11 @@ def sweep_work(folder: Path) -> pd.DataFrame:
     from sweeps import LENGTH, settings, without_seconds
     from tiny import tiny_ladder
 
-    from specdec_lib.measure.sweep import grid
-    from specdec_lib.measure.sweep.grid import sweep
+    from specdec_lib.measure import replaying
+    from specdec_lib.measure.replaying import sweep
     from specdec_lib.workload import load_prompts
 
-    paused(grid, "decode")
+    paused(replaying, "decode")
     ladder, prompts = tiny_ladder(), load_prompts("code", "development", PARTS)
     return without_seconds(sweep(settings(ladder), prompts, ladder, keep=folder / "keep", **LENGTH))
 

@@ -6,8 +6,8 @@ import pytest
 from specdec_lib.core.chance import Sampler
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.trees.growing import ChainDraft
-from specdec_lib.measure.sweep import grid
-from specdec_lib.measure.sweep.grid import Setting
+from specdec_lib.measure import replaying
+from specdec_lib.measure.settings.setting import Setting
 from specdec_lib.workload import Ladder
 
 LENGTH = {"max_new_tokens": 5, "progress": False}
@@ -34,6 +34,6 @@ def assert_same(one: pd.DataFrame, other: pd.DataFrame) -> None:
 
 def count_decoded(monkeypatch: pytest.MonkeyPatch) -> list:
     """A list that grows by one with each generation that a sweep decodes."""
-    real, made = grid.decode, []
-    monkeypatch.setattr(grid, "decode", lambda *a, **b: made.append(1) or real(*a, **b))
+    real, made = replaying.decode, []
+    monkeypatch.setattr(replaying, "decode", lambda *a, **b: made.append(1) or real(*a, **b))
     return made

@@ -24,7 +24,7 @@ from specdec_lib.measure.acceptance import (
     tokens,
 )
 from specdec_lib.measure.acceptance.rates import GUESS, LABELS, ROUND
-from specdec_lib.measure.sweep.grid import Setting
+from specdec_lib.measure.settings.setting import Setting
 from specdec_lib.workload import Prompt
 
 

@@ -28,7 +28,7 @@ from specdec_lib.measure.acceptance.prediction import (
     replayed_guesses,
     taken_ranks,
 )
-from specdec_lib.measure.sweep.grid import Setting
+from specdec_lib.measure.settings.setting import Setting
 from specdec_lib.workload import Prompt
 
 HERE, PLAIN = Prompt("a", "", "code", "development", ""), Setting("plain", NoDraft())

@@ -33,9 +33,10 @@ from specdec_lib.drafts.max_gram import MaxGram
 from specdec_lib.drafts.ngram import NgramDraft
 from specdec_lib.drafts.staged import StagedChain, StagedTree
 from specdec_lib.drafts.trees import ChainDraft, TreeDraft
-from specdec_lib.measure.compare.command import compare_methods
-from specdec_lib.measure.replay import CascadeSetting, record
-from specdec_lib.measure.sweep.grid import Setting, sweep
+from specdec_lib.measure.cascade.record import CascadeSetting, record
+from specdec_lib.measure.comparing import compare_methods
+from specdec_lib.measure.replaying import sweep
+from specdec_lib.measure.settings.setting import Setting
 from specdec_lib.models.loading import load_model
 from specdec_lib.models.table import TableModel
 from specdec_lib.suite.hf import export_setting, flags, import_setting

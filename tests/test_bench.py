@@ -12,11 +12,10 @@ from fakes import Linear, fixed_model, table_model
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.decode import decode
 from specdec_lib.drafts.combined import NoDraft
-from specdec_lib.measure.race import harness
-from specdec_lib.measure.race.contenders import Contender, Continuation, Portions, our_contenders
-from specdec_lib.measure.race.harness import TargetText, Timing, race
-from specdec_lib.measure.race.lineup import tune_contenders
-from specdec_lib.measure.race.table import (
+from specdec_lib.measure import racing
+from specdec_lib.measure.contenders import Contender, Continuation, Portions, our_contenders
+from specdec_lib.measure.near_ties import ROUNDING, NearTie
+from specdec_lib.measure.race_table import (
     COLUMNS,
     counterfactuals,
     ratio_table,
@@ -24,7 +23,8 @@ from specdec_lib.measure.race.table import (
     stored_race,
     write_table,
 )
-from specdec_lib.measure.ties import ROUNDING, NearTie
+from specdec_lib.measure.racing import TargetText, Timing, race
+from specdec_lib.measure.tuned_methods import tune_contenders
 
 GREEDY = Sampler(0)
 PROMPT = (1, 0, 2)
@@ -179,7 +179,7 @@ def test_a_near_tie_is_reported_with_its_margin_and_not_hidden(monkeypatch) -> N
         race(*asked, far)
     # rounding, but more than two programs make up
     tie = NearTie(1, (0, 1), ROUNDING, 0.02)
-    monkeypatch.setattr(harness, "near_tie", lambda *given, **_: tie)
+    monkeypatch.setattr(racing, "near_tie", lambda *given, **_: tie)
     with pytest.raises(ValueError, match=r"token 1 of a lies 0.02 nats below the best"):
         race(*asked, near)
     [told] = race(*asked, near, strict=False)

@@ -16,18 +16,12 @@ from specdec_lib.core.chance import Chance
 from specdec_lib.core.decode import decode
 from specdec_lib.core.files import DATA
 from specdec_lib.drafts.combined import NoDraft
-from specdec_lib.measure.race import command, harness, lineup
-from specdec_lib.measure.race.command import SAMPLERS, benchmark
-from specdec_lib.measure.race.contenders import (
-    ASSIST,
-    HF,
-    hugging_contenders,
-    llama_cpp,
-    our_contenders,
-)
-from specdec_lib.measure.race.families import OURS, drafts
-from specdec_lib.measure.race.harness import TargetText, race, target_texts
-from specdec_lib.measure.race.lineup import BenchPlan
+from specdec_lib.measure import bench, racing, tuned_methods
+from specdec_lib.measure.bench import SAMPLERS, benchmark
+from specdec_lib.measure.contenders import ASSIST, HF, hugging_contenders, llama_cpp, our_contenders
+from specdec_lib.measure.racing import TargetText, race, target_texts
+from specdec_lib.measure.settings.grids import OURS, drafts
+from specdec_lib.measure.tuned_methods import BenchPlan
 from specdec_lib.models.cached.model import CachedModel
 from specdec_lib.show import figures
 from specdec_lib.workload import DOMAINS
@@ -87,9 +81,9 @@ def stored() -> dict[Path, int]:
 @pytest.fixture
 def small(monkeypatch):
     """The command runs the tiny ladder on prompts of one domain."""
-    for module in (command, lineup):
+    for module in (bench, tuned_methods):
         monkeypatch.setattr(module, "DOMAINS", DOMAINS[:1])
-    monkeypatch.setattr(command, "load_ladder", lambda runtime, **_: tiny_ladder(runtime=runtime))
+    monkeypatch.setattr(bench, "load_ladder", lambda runtime, **_: tiny_ladder(runtime=runtime))
 
 
 TINY = BenchPlan((2, 1, 1), others=1, development=1, tokens=4, stages=(1,), most=1)
@@ -97,19 +91,19 @@ TINY = BenchPlan((2, 1, 1), others=1, development=1, tokens=4, stages=(1,), most
 
 def test_a_smoke_run_of_int8_races_ours_and_stores_nothing(monkeypatch, capsys, small, unchecked):
     before = stored()
-    monkeypatch.setattr(command, "SMOKE", replace(TINY, prompts=(1,)))
-    monkeypatch.setattr(command, "SAMPLERS", SAMPLERS[:1])
-    command.main(["--smoke", "--edition", "int8"])
+    monkeypatch.setattr(bench, "SMOKE", replace(TINY, prompts=(1,)))
+    monkeypatch.setattr(bench, "SAMPLERS", SAMPLERS[:1])
+    bench.main(["--smoke", "--edition", "int8"])
     shown = capsys.readouterr().out
     assert stored() == before and "nothing was kept" in shown
     assert all(word in shown for word in OURS) and not any(word in shown for word in HF)
 
 
 def test_a_kept_run_writes_tables_and_they_make_a_figure(monkeypatch, tmp_path, small, unchecked):
-    monkeypatch.setattr(command, "BenchPlan", lambda **given: replace(TINY, prompts=(2,)))
-    monkeypatch.setattr(command, "cache_folder", lambda: tmp_path / "cache")
-    monkeypatch.setattr(command, "SAMPLERS", (GREEDY,))
-    command.main(["--out", str(tmp_path / "out")])
+    monkeypatch.setattr(bench, "BenchPlan", lambda **given: replace(TINY, prompts=(2,)))
+    monkeypatch.setattr(bench, "cache_folder", lambda: tmp_path / "cache")
+    monkeypatch.setattr(bench, "SAMPLERS", (GREEDY,))
+    bench.main(["--out", str(tmp_path / "out")])
     found = (tmp_path / "out").iterdir()
     place, *beside = sorted(found, key=lambda path: len(path.name))
     ledger, per_prompt = (place.with_stem(place.stem + end) for end in ("_ledger", "_prompts"))
@@ -127,10 +121,10 @@ def test_a_kept_run_writes_tables_and_they_make_a_figure(monkeypatch, tmp_path, 
 
 def test_a_run_goes_on_where_it_was(ladder, monkeypatch, tmp_path, small, unchecked):
     raced, tuned = [], []
-    race_one, tune = harness.race, command.tune_lineup
-    monkeypatch.setattr(harness, "race", lambda *a, **b: (raced.append(b), race_one(*a, **b))[1])
-    monkeypatch.setattr(command, "tune_lineup", lambda *a: (tuned.append(a), tune(*a))[1])
-    monkeypatch.setattr(command, "SAMPLERS", (GREEDY,))
+    race_one, tune = racing.race, bench.tune_lineup
+    monkeypatch.setattr(racing, "race", lambda *a, **b: (raced.append(b), race_one(*a, **b))[1])
+    monkeypatch.setattr(bench, "tune_lineup", lambda *a: (tuned.append(a), tune(*a))[1])
+    monkeypatch.setattr(bench, "SAMPLERS", (GREEDY,))
 
     def run(count: int, **changed) -> list:
         plan = replace(TINY, prompts=(count,), hugging=False, **changed)

@@ -14,7 +14,7 @@ from specdec_lib.drafts.combined import FirstDraft, MergedDraft, NoDraft
 from specdec_lib.drafts.max_gram import MaxGram
 from specdec_lib.drafts.planned import MATCHES, situation
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
-from specdec_lib.measure.own_text import OwnText, replay_draft
+from specdec_lib.measure.recorded_target import OwnText, replay_draft
 
 
 def test_the_first_draft_that_guesses_enough_is_taken_and_no_later_one_is_asked():

@@ -75,7 +75,7 @@ def test_a_keyword_becomes_a_flag_of_the_verb_if_that_has_it(verb, said, capsys,
     def failing(_: object) -> None:
         raise ValueError("top_k must be 1")
 
-    monkeypatch.setattr("specdec_lib.measure.compare.command.load_given", failing)
+    monkeypatch.setattr("specdec_lib.measure.comparing.load_given", failing)
     with pytest.raises(SystemExit, match="2"):
         command.main([verb])
     assert capsys.readouterr().err.startswith(f"specdec {verb}: {said}")
@@ -109,8 +109,8 @@ def test_a_link_a_device_and_a_folder_are_never_replaced(link, tmp_path):
     assert link.is_symlink() and link.read_text() == "mine" and not Path("/dev/full").is_file()
 
 
-MEASURING = "acceptance.prediction cascades.variants editions sweep.command"
-MEASURING += " latency.measuring race.command race.learning rule_bench.command texts"
+MEASURING = "acceptance.prediction cascade.variants int8_quality domain_table"
+MEASURING += " latency.measuring bench learning rule_bench.verifying target_text"
 
 
 @pytest.mark.parametrize("module", MEASURING.split())
@@ -122,7 +122,7 @@ def test_a_place_that_cannot_be_written_is_found_before_measuring(module, link, 
     for name in "load_ladder", "every_domain", "load_prompts", "known_texts":
         monkeypatch.setattr(verb, name, lambda *_, **__: pytest.fail("loaded"), raising=False)
     with pytest.raises(ValueError, match=r"is a link|/dev/full cannot be written to"):
-        verb.main(["--out", "/dev/full"] if module == "race.command" else [])
+        verb.main(["--out", "/dev/full"] if module == "bench" else [])
 
 
 @pytest.mark.parametrize(

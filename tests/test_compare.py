@@ -11,11 +11,10 @@ from specdec_lib.core.chance import Sampler
 from specdec_lib.core.tree import TokenTree
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.trees.growing import ChainDraft
-from specdec_lib.measure.compare import command
-from specdec_lib.measure.compare.command import USUAL, compare_methods, compared_contenders
-from specdec_lib.measure.compare.verdict import HUGGING_PLAIN, PLAIN, method_summary, verdict
-from specdec_lib.measure.race import harness
-from specdec_lib.measure.race.contenders import HF
+from specdec_lib.measure import comparing, racing
+from specdec_lib.measure.comparing import USUAL, compare_methods, compared_contenders
+from specdec_lib.measure.contenders import HF
+from specdec_lib.measure.verdict import HUGGING_PLAIN, PLAIN, method_summary, verdict
 from specdec_lib.workload import Prompt, load_ladder, load_prompts
 from specdec_lib.workload.ladder import neutral
 
@@ -69,13 +68,13 @@ def test_drafts_of_ones_own_take_part_and_get_warm_on_another_text(own):
 
 def test_generation_configurations_of_ones_own_models_are_put_aside_and_back(own, monkeypatch):
     target, draft, seen = own.target.model, own.draft.model, []
-    judge = harness.near_tie
+    judge = racing.near_tie
 
     def spied(*given, **named):
         seen.append(draft.generation_config.repetition_penalty)
         return judge(*given, **named)
 
-    monkeypatch.setattr(harness, "near_tie", spied)
+    monkeypatch.setattr(racing, "near_tie", spied)
     for model in (target, draft):
         monkeypatch.setattr(model.generation_config, "repetition_penalty", 1.5)
     with pytest.raises(KeyError), neutral(own):
@@ -107,7 +106,7 @@ def test_the_command_compares_two_folders_on_a_file_of_prompts(own, tmp_path, ca
     mine.write_text('{"text": "def f(x):"}\n{"text": "import "}\n{"text": "x = 1\\n"}\n')
     given = ["--target", sources[0], "--draft", sources[1], "--prompts", str(mine)]
     given += ["--csv", str(csv), "--limit", "2", "--max-new-tokens", "5", "--device", "cpu"]
-    command.main(given)
+    comparing.main(given)
     said = capsys.readouterr().out
     assert "prompts: 2 of" in said and said.count("yes") == len(pd.read_csv(csv))
     assert pd.read_csv(csv).speed_up_low.isna().all()  # no interval from two prompts
@@ -120,12 +119,12 @@ def test_auto_takes_the_fast_runtime_or_says_why_not(own, dtype):
     pair = load_ladder(*sources, device="cpu", dtype=dtype, runtime="auto")
     fast = dtype != "float64"
     assert all(one.runtime.startswith("fast: ") == fast for one in (pair.target, pair.draft))
-    notes = command.runtime_notes(pair, "auto")
+    notes = comparing.runtime_notes(pair, "auto")
     assert [note.partition(" is not on the fast runtime: ")[0] for note in notes] == (
         [] if fast else ["the target", "the draft"]
     )
     assert all("got a model in torch.float64 on cpu" in note for note in notes)
-    assert command.runtime_notes(pair, "reference") == []
+    assert comparing.runtime_notes(pair, "reference") == []
     hugging = {one.exact for one in compared_contenders(pair, Sampler(0), {}) if one.draft is None}
     assert hugging == {dtype != "bfloat16"}  # there it computes in bfloat16, and we in float32
 

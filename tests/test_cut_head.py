@@ -12,7 +12,7 @@ from specdec_lib.core.context import Context
 from specdec_lib.core.tree import TokenTree
 from specdec_lib.core.verify import reject
 from specdec_lib.drafts.trees import ChainDraft, TreeDraft
-from specdec_lib.measure.sweep.kept import fingerprint
+from specdec_lib.measure.fingerprints import fingerprint
 from specdec_lib.models.cached.model import CachedModel
 from specdec_lib.models.cut_head import cut_head
 from specdec_lib.models.fast.model import FastModel

@@ -7,7 +7,7 @@ from test_runtime_fast import llama
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.decode import decode
 from specdec_lib.drafts.combined import NoDraft
-from specdec_lib.measure.editions import edition_sums, summarise_editions
+from specdec_lib.measure.int8_quality import edition_sums, summarise_editions
 from specdec_lib.models.cached.model import CachedModel
 from specdec_lib.models.fast.model import FastModel
 

@@ -8,7 +8,7 @@ from chats import BEGUN, IDS, TURNS, chat_folder, chat_tokenizer
 from specdec_lib.core.chance import Chance
 from specdec_lib.core.decode import decode
 from specdec_lib.drafts.combined import NoDraft
-from specdec_lib.measure.compare.command import compare_methods
+from specdec_lib.measure.comparing import compare_methods
 from specdec_lib.show.widgets.trying import DraftTrial
 from specdec_lib.workload import Prompt, load_ladder, load_pair
 from specdec_lib.workload.encoding import encode_prompt

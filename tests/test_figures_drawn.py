@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 
 from specdec_lib.core.tree import MatchTable
-from specdec_lib.measure.latency.speeds import measured_speed_ups
-from specdec_lib.measure.sweep.ratios import without_few
+from specdec_lib.measure.latency.predict import measured_speed_ups
+from specdec_lib.measure.ratios import without_few
 from specdec_lib.show import figures, tables
 from specdec_lib.show.figures import chart, theme
 

@@ -11,7 +11,7 @@ from specdec_lib.core.chance import Chance
 from specdec_lib.core.decode import decode
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.trees.growing import ChainDraft
-from specdec_lib.measure.compare import command
+from specdec_lib.measure import comparing, plan
 from specdec_lib.models.generation import (
     NEUTRAL,
     NEUTRAL_SAMPLING,
@@ -20,7 +20,6 @@ from specdec_lib.models.generation import (
     stop_tokens,
     turn_end,
 )
-from specdec_lib.suite import plan
 from specdec_lib.suite.hf import Speculative
 from specdec_lib.workload import load_ladder
 
@@ -185,7 +184,7 @@ def test_the_commands_say_what_is_not_applied(penalised, verb, tmp_path, monkeyp
     def stopped(*_, **__):
         raise StopError
 
-    module = {"compare": command, "plan": plan}[verb]
+    module = {"compare": comparing, "plan": plan}[verb]
     monkeypatch.setattr(module, {"compare": "compare_methods", "plan": "make_plan"}[verb], stopped)
     line = ["--target", str(penalised[0]), "--draft", str(penalised[1]), "--device", "cpu"]
     line += ["--limit", "1"] + (["--json", str(tmp_path / "p.json")] if verb == "plan" else [])

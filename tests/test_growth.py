@@ -9,7 +9,7 @@ from test_distil import HEAD, network
 from tiny import written_text
 
 from specdec_lib.core.chance import Sampler
-from specdec_lib.measure.texts import write_texts
+from specdec_lib.measure.target_text import write_texts
 from specdec_lib.models import batched
 from specdec_lib.models.katz.model import Katz
 from specdec_lib.models.students import build_student

@@ -22,7 +22,7 @@ from specdec_lib.drafts.max_gram import MaxGram
 from specdec_lib.drafts.ngram import NgramDraft
 from specdec_lib.drafts.staged import StagedChain, StagedTree
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
-from specdec_lib.measure.sweep.grid import Setting
+from specdec_lib.measure.settings.setting import Setting
 from specdec_lib.models.cached.model import CachedModel
 from specdec_lib.suite.hf import export_setting, flags, import_setting
 from specdec_lib.suite.hf.flags import main

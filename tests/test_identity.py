@@ -5,7 +5,7 @@ import linecache
 import pytest
 
 from specdec_lib.core.verify import look_up
-from specdec_lib.measure.sweep import kept
+from specdec_lib.measure import fingerprints
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 TREE = {
@@ -24,12 +24,12 @@ def digest_with(tmp_path, monkeypatch):
         for path, text in (TREE | changed).items():
             (library / path).parent.mkdir(parents=True, exist_ok=True)
             (library / path).write_text(text)
-        monkeypatch.setattr(kept, "LIBRARY", library)
-        kept.library.cache_clear()
-        return kept.fingerprint(thing)
+        monkeypatch.setattr(fingerprints, "LIBRARY", library)
+        fingerprints.library.cache_clear()
+        return fingerprints.fingerprint(thing)
 
     yield digest
-    kept.library.cache_clear()
+    fingerprints.library.cache_clear()
 
 
 def test_a_change_of_the_library_changes_the_digest(digest_with):

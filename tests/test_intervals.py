@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from specdec_lib.measure.intervals import RESAMPLES, bootstrap, with_interval
+from specdec_lib.measure.ratios import RESAMPLES, bootstrap, with_interval
 
 
 def test_fewer_than_ten_prompts_have_no_interval():

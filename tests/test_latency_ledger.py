@@ -14,8 +14,9 @@ from specdec_lib.core.verify import look_up, reject
 from specdec_lib.drafts.combined import MergedDraft, NoDraft
 from specdec_lib.drafts.staged import StagedTree
 from specdec_lib.drafts.trees.growing import TreeDraft
-from specdec_lib.measure.latency import grid, ledger
-from specdec_lib.measure.latency.ledger import (
+from specdec_lib.measure.latency import grid, time_breakdown
+from specdec_lib.measure.latency.predict import FEW
+from specdec_lib.measure.latency.time_breakdown import (
     DECISIONS,
     PARTS,
     Stopwatch,
@@ -23,7 +24,6 @@ from specdec_lib.measure.latency.ledger import (
     shares,
     watched,
 )
-from specdec_lib.measure.latency.speeds import FEW
 
 PROMPT = (1, 0, 2)
 
@@ -53,7 +53,7 @@ def test_every_second_lies_where_it_was_spent_and_watching_is_free(clock, monkey
         clock.now += 0.0625
         return look_up(*given)
 
-    monkeypatch.setattr(ledger, "look_up", rule)
+    monkeypatch.setattr(time_breakdown, "look_up", rule)
     asked = (target, {"both": draft, "plain": NoDraft()}, [PROMPT, PROMPT[:2]])
     booked = round_parts(*asked, [Chance(1), Chance(2)], max_new_tokens=7, progress=False)
     found = shares(booked)

@@ -6,14 +6,14 @@ import pandas as pd
 import pytest
 
 from specdec_lib.core.tree import Shape
+from specdec_lib.measure.contenders import AUTOREGRESSIVE as PLAIN
 from specdec_lib.measure.latency import Ranges, few, measure_all, stored_tables
-from specdec_lib.measure.latency.speeds import (
+from specdec_lib.measure.latency.predict import (
     beside_predictions,
     fit_overheads,
     measured_speed_ups,
     predict_speeds,
 )
-from specdec_lib.measure.race.contenders import AUTOREGRESSIVE as PLAIN
 from specdec_lib.theory import Overhead, PassTable, Work, expected_tokens
 from specdec_lib.theory.chains import chain_speed_up
 from specdec_lib.theory.planner import best_chain_speed_up, tree_gains, tree_work

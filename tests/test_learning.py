@@ -22,10 +22,10 @@ from specdec_lib.drafts.earlier import EarlierAnswers
 from specdec_lib.drafts.recycling import KEPT, Successors, TokenRecycling
 from specdec_lib.drafts.staged import StagedTree
 from specdec_lib.drafts.trees.growing import TreeDraft
-from specdec_lib.measure.latency.ledger import round_parts
-from specdec_lib.measure.own_text import OwnText, replay_draft
-from specdec_lib.measure.race import learning
-from specdec_lib.measure.sweep.grid import Setting, check_settings
+from specdec_lib.measure import learning
+from specdec_lib.measure.latency.time_breakdown import round_parts
+from specdec_lib.measure.recorded_target import OwnText, replay_draft
+from specdec_lib.measure.settings.setting import Setting, check_settings
 
 
 @pytest.mark.parametrize("sampler", [Sampler(0), Sampler(1.0)], ids=str)

@@ -10,17 +10,16 @@ from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.decode import decode
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.planned import SITUATIONS
+from specdec_lib.measure import comparing, racing
+from specdec_lib.measure import plan as planning
 from specdec_lib.measure import planning as measuring
-from specdec_lib.measure.compare import command
+from specdec_lib.measure.plan import make_plan, plan_in_words
 from specdec_lib.measure.planning import PLANNED
-from specdec_lib.measure.race import harness
-from specdec_lib.measure.race.families import OURS
-from specdec_lib.measure.race.harness import Timing
-from specdec_lib.measure.race.table import over_plain, ratio_table
-from specdec_lib.suite import plan as planning
+from specdec_lib.measure.race_table import over_plain, ratio_table
+from specdec_lib.measure.racing import Timing
+from specdec_lib.measure.settings.exported import import_setting
+from specdec_lib.measure.settings.grids import OURS
 from specdec_lib.suite.command import main as specdec
-from specdec_lib.suite.hf.settings import import_setting
-from specdec_lib.suite.plan import make_plan, plan_in_words
 from specdec_lib.workload import Prompt, load_prompts
 
 pytestmark = pytest.mark.usefixtures("unchecked")
@@ -31,7 +30,7 @@ GREEDY, SMALL = Sampler(0), {"tokens": 6, "settings": 1}
 def ran(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What really runs: replays by prompt, and races on held-out prompts."""
     found: list[str] = []
-    trials, race = measuring.trial_rows, harness.race
+    trials, race = measuring.trial_rows, racing.race
 
     def counted(*given: object, **named: object) -> object:
         found.append("replay")
@@ -42,7 +41,7 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         return race(*given, **named)
 
     monkeypatch.setattr(measuring, "trial_rows", counted)
-    monkeypatch.setattr(harness, "race", raced)
+    monkeypatch.setattr(racing, "race", raced)
     return found
 
 
@@ -124,7 +123,7 @@ def test_the_verdict_follows_from_the_held_out_prompts(seconds, rounds, pays):
 @pytest.mark.parametrize("pays", ["yes", "unclear"])
 def test_the_command_advises_and_writes_a_setting(ladder, tmp_path, monkeypatch, capsys, pays):
     monkeypatch.setenv("SPECDEC_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(command, "load_ladder", lambda *_, **__: tiny_ladder())
+    monkeypatch.setattr(comparing, "load_ladder", lambda *_, **__: tiny_ladder())
     monkeypatch.setattr(planning, "_pays", lambda best: pays)
     monkeypatch.setattr(planning, "LEAST_FOR_WORDS", 2 if pays == "yes" else 3)
     place = tmp_path / "new.json"

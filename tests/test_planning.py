@@ -8,8 +8,8 @@ import pytest
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.decode import decode
 from specdec_lib.drafts.planned import SITUATIONS
-from specdec_lib.measure import regret
-from specdec_lib.measure.own_text import whole
+from specdec_lib.measure import plan_regret
+from specdec_lib.measure.contenders import AUTOREGRESSIVE
 from specdec_lib.measure.planning import (
     PLANNED,
     Prices,
@@ -20,9 +20,9 @@ from specdec_lib.measure.planning import (
     timed_passes,
     try_settings,
 )
-from specdec_lib.measure.race.contenders import AUTOREGRESSIVE
-from specdec_lib.measure.race.families import OURS
-from specdec_lib.measure.texts import Texts, write_texts
+from specdec_lib.measure.recorded_target import whole
+from specdec_lib.measure.settings.grids import OURS
+from specdec_lib.measure.target_text import Texts, write_texts
 from specdec_lib.theory import Overhead, PassTable
 from specdec_lib.workload import load_prompts, seeds
 
@@ -122,9 +122,9 @@ def test_regret_is_held_against_the_best_of_the_other_half():
     same = dict.fromkeys(("pair", "sampling", "domain"), "any") | {"prompts": 4}
     table = pd.DataFrame(rows, columns=columns).assign(**same, speed_up_low=1, speed_up_high=2)
     table["speed_up"] = 10 / table.ms_per_token
-    found = regret.summarise_regret(table).set_index("choice")
+    found = plan_regret.summarise_regret(table).set_index("choice")
     assert found.setting["the plan"] == "chain: steady" and (found.settings == 3).all()
-    assert found.setting[regret.BEST] == "tree: lucky in the first"
+    assert found.setting[plan_regret.BEST] == "tree: lucky in the first"
     # best of the first half is the tree, of the second the chain
     assert found.regret["the plan"] == pytest.approx((6.0 / 7.0 + 6.4 / 6.4) / 2 - 1)
     assert found.regret["planned draft"] == pytest.approx((6.0 / 7.0 + 6.6 / 6.4) / 2 - 1)
@@ -134,7 +134,7 @@ def test_regret_is_held_against_the_best_of_the_other_half():
 def test_regret_rows_stand_beside_every_setting(ladder):
     held_out = load_prompts("chat", "held-out", 2)
     texts = write_texts(ladder, [*ASKED, *held_out], SAMPLED, **LIMITS)
-    table = regret.regret_rows(ladder, ASKED, held_out, texts, prices().passes, most=1)
+    table = plan_regret.regret_rows(ladder, ASKED, held_out, texts, prices().passes, most=1)
     assert {*table.method} == {AUTOREGRESSIVE, *OURS, PLANNED}
     planned = table[table.method == PLANNED].iloc[0]
     assert planned.slower == 1 and table.forecast.notna().all()

@@ -9,9 +9,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from specdec_lib.measure.intervals import bootstrap
-from specdec_lib.measure.race.families import OURS
-from specdec_lib.measure.race.table import (
+from specdec_lib.measure.domain_table import markdown
+from specdec_lib.measure.race_table import (
     AVX2,
     MARKS,
     RACED,
@@ -20,9 +19,10 @@ from specdec_lib.measure.race.table import (
     speeds,
     stored_race,
 )
+from specdec_lib.measure.ratios import bootstrap
 from specdec_lib.measure.scorecard.claims import VERDICTS
-from specdec_lib.measure.sweep import stacks
-from specdec_lib.measure.sweep.command import markdown
+from specdec_lib.measure.settings import staged
+from specdec_lib.measure.settings.grids import OURS
 from specdec_lib.suite.command import VERBS, main
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -136,7 +136,7 @@ def test_the_python_examples_run_one_after_the_other(name, unchecked):
 def test_the_table_is_the_stored_measurement(ladder):
     table = between("table")
     assert table == markdown(pd.read_csv(MEASURED / "tokens_per_round.csv"))
-    assert all(f"| {name} |" in table for name in stacks.table_drafts(ladder))
+    assert all(f"| {name} |" in table for name in staged.table_drafts(ladder))
 
 
 @pytest.mark.parametrize("edition", MARKS)

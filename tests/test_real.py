@@ -21,9 +21,9 @@ from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.decode import Generation, decode
 from specdec_lib.core.protocols import Draft
 from specdec_lib.drafts.combined import NoDraft
-from specdec_lib.measure.sweep.stacks import table_drafts
-from specdec_lib.measure.texts import SAMPLERS, Texts, write_batched
-from specdec_lib.measure.ties import BUG, ROUNDING, TWO_PROGRAMS, near_tie
+from specdec_lib.measure.near_ties import BUG, ROUNDING, TWO_PROGRAMS, near_tie
+from specdec_lib.measure.settings.staged import table_drafts
+from specdec_lib.measure.target_text import SAMPLERS, Texts, write_batched
 from specdec_lib.models.cached.model import CachedModel
 from specdec_lib.models.prepared import PREPARED, prepared_folder
 from specdec_lib.suite.distil.finishing import PAIRS

@@ -9,7 +9,7 @@ from fakes import assert_refused
 from test_figures_drawn import CURVE, LENGTHS, LINE, MATRIX, PAIRS, ROOF, stored
 
 from specdec_lib.core.tree import TokenTree
-from specdec_lib.measure.replay import CascadeSetting
+from specdec_lib.measure.cascade.record import CascadeSetting
 from specdec_lib.show import figures, tables
 from specdec_lib.show.widgets import (
     Source,

@@ -16,17 +16,16 @@ from specdec_lib.drafts.max_gram import MaxGram
 from specdec_lib.drafts.ngram import NgramDraft
 from specdec_lib.drafts.trees import ChainDraft
 from specdec_lib.measure import acceptance
-from specdec_lib.measure.intervals import bootstrap
+from specdec_lib.measure.cascade.record import MAX_GRAM, CascadeSetting, record
+from specdec_lib.measure.cascade.replay import replay_cascade
+from specdec_lib.measure.cascade.tune import Replays, costs_of
 from specdec_lib.measure.latency.passes import pass_tables, time_passes, with_roofline
-from specdec_lib.measure.latency.speeds import beside_predictions
-from specdec_lib.measure.race import families
-from specdec_lib.measure.race.harness import Timing
-from specdec_lib.measure.race.lineup import tune_contenders
-from specdec_lib.measure.race.table import counterfactuals, ratio_table, stored_ledger
-from specdec_lib.measure.replay import CascadeSetting, Replays, record
-from specdec_lib.measure.replay.cascade_rounds import replay_cascade
-from specdec_lib.measure.replay.recording import MAX_GRAM
-from specdec_lib.measure.replay.tuning import costs_of
+from specdec_lib.measure.latency.predict import beside_predictions
+from specdec_lib.measure.race_table import counterfactuals, ratio_table, stored_ledger
+from specdec_lib.measure.racing import Timing
+from specdec_lib.measure.ratios import bootstrap
+from specdec_lib.measure.settings import grids
+from specdec_lib.measure.tuned_methods import tune_contenders
 from specdec_lib.models.katz.model import Katz
 from specdec_lib.theory.chains import chain_speed_up
 from specdec_lib.theory.choosing import Tally, smoothed
@@ -136,7 +135,7 @@ def test_a_bigram_table_without_the_last_token_is_refused():
             "no measurement of chain of 9",
         ),
         (
-            lambda: families.drafts(None, Sampler(), "nonsense"),
+            lambda: grids.drafts(None, Sampler(), "nonsense"),
             "our methods are autoregressive, .*chain, .* got 'nonsense'",
         ),
         (

@@ -12,20 +12,11 @@ from specdec_lib.core.context import Context
 from specdec_lib.core.decode import decode
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
-from specdec_lib.measure.cascades.tables import CHECKED, survival
-from specdec_lib.measure.replay import (
-    MAX_GRAM,
-    CascadeSetting,
-    OwnText,
-    Recording,
-    own_text,
-    record,
-    replay_cascade,
-    replay_draft,
-    tune,
-)
-from specdec_lib.measure.replay.recording import Choices
-from specdec_lib.measure.replay.tuning import replayed_swi
+from specdec_lib.measure.cascade.record import MAX_GRAM, CascadeSetting, Choices, Recording, record
+from specdec_lib.measure.cascade.replay import replay_cascade
+from specdec_lib.measure.cascade.studies import CHECKED, survival
+from specdec_lib.measure.cascade.tune import replayed_swi, tune
+from specdec_lib.measure.recorded_target import OwnText, own_text, replay_draft
 from specdec_lib.workload import load_pair, load_prompts, seeds
 
 SAMPLERS = (Sampler(0), Sampler(1.0))

@@ -7,9 +7,12 @@ import pandas as pd
 import pytest
 from fakes import recording
 
-from specdec_lib.measure.cascades import variants
-from specdec_lib.measure.cascades.tables import domain_tables, price_lists
-from specdec_lib.measure.cascades.variants import (
+from specdec_lib.measure.cascade import variants
+from specdec_lib.measure.cascade.record import MAX_GRAM, CascadeSetting
+from specdec_lib.measure.cascade.replay import replay_cascade
+from specdec_lib.measure.cascade.studies import domain_tables, price_lists
+from specdec_lib.measure.cascade.tune import replayed_swi, swi_ratio, swi_table
+from specdec_lib.measure.cascade.variants import (
     ALONE,
     CASCADES,
     LEFT_OUT,
@@ -17,9 +20,7 @@ from specdec_lib.measure.cascades.variants import (
     by_swi_and_clock,
     tune_stacks,
 )
-from specdec_lib.measure.race.harness import Timing
-from specdec_lib.measure.replay import MAX_GRAM, CascadeSetting, replay_cascade, swi_table
-from specdec_lib.measure.replay.tuning import replayed_swi, swi_ratio
+from specdec_lib.measure.racing import Timing
 
 PRICES = {"target": 1.0, "middle": 0.3, "draft": 0.2}
 THREE = ("middle", "draft", MAX_GRAM)

@@ -14,9 +14,9 @@ from test_verify import OPTIMAL, PAIRS, T1, expected_tokens
 from specdec_lib.core.chance import Chance, Sampler, every_outcome
 from specdec_lib.core.verify import reject
 from specdec_lib.drafts.trees.growing import TreeDraft
-from specdec_lib.measure.rule_bench import command, summarise_rules, verify_prompt
-from specdec_lib.measure.rule_bench.command import RULES
+from specdec_lib.measure.rule_bench import summarise_rules, verify_prompt, verifying
 from specdec_lib.measure.rule_bench.rules import draw_once, traverse
+from specdec_lib.measure.rule_bench.verifying import RULES
 from specdec_lib.models.table import joint_distribution
 from specdec_lib.theory.bounds import best_acceptance, best_acceptance_of_two, proposed
 
@@ -70,7 +70,7 @@ def mean_bound(pair: str, draft_of, kind: str) -> float:
 
     def limit(chance) -> tuple[int, ...]:
         tree = draft_of(draft).propose(HERE, chance)
-        found = command.bounds(tree, target.score(HERE, tree).exp(), kind)
+        found = verifying.bounds(tree, target.score(HERE, tree).exp(), kind)
         limits[tree.tokens] = found["tokens"]
         return tree.tokens
 
@@ -121,9 +121,9 @@ def test_expected_tokens_are_those_of_every_branch(kind, unchecked):
         chance = Chance(seed, Sampler(1.0))
         tree = TreeDraft(draft, widths=(2, 2), siblings=kind).propose(HERE, chance)
         logits = target.score(HERE, tree)
-        found = command.verify_tree(tree, logits, chance, siblings=kind)
+        found = verifying.verify_tree(tree, logits, chance, siblings=kind)
         for rule in RULES[kind]:
-            outcomes = every_outcome(partial(command._accepted, rule, tree, logits), T1)
+            outcomes = every_outcome(partial(verifying._accepted, rule, tree, logits), T1)
             wanted = sum((1 + length) * share for (length,), share in outcomes.items())
             own, first = found[rule.__name__], 1 - outcomes.get((0,), 0)
             assert own["tokens"] == pytest.approx(wanted, abs=1e-9)
@@ -134,9 +134,9 @@ def test_a_stopped_run_goes_on_and_counts_every_rule_on_the_same_contexts(
     ladder, tmp_path, monkeypatch, unchecked
 ):
     monkeypatch.setenv("SPECDEC_CACHE", str(tmp_path))
-    monkeypatch.setattr(command, "PLACE", tmp_path / "verifiers.csv")
-    monkeypatch.setattr(command, "load_ladder", lambda **_: ladder)
-    monkeypatch.setattr(command, "SAMPLERS", (Sampler(1.0),))
+    monkeypatch.setattr(verifying, "PLACE", tmp_path / "verifiers.csv")
+    monkeypatch.setattr(verifying, "load_ladder", lambda **_: ladder)
+    monkeypatch.setattr(verifying, "SAMPLERS", (Sampler(1.0),))
     asked = []
 
     def counted(ladder, prompt, *arguments, **options):
@@ -145,16 +145,16 @@ def test_a_stopped_run_goes_on_and_counts_every_rule_on_the_same_contexts(
             raise KeyboardInterrupt
         return verify_prompt(ladder, prompt, *arguments, **options)
 
-    monkeypatch.setattr(command, "verify_prompt", counted)
-    monkeypatch.setitem(command.SIZES, "contexts", 1)
+    monkeypatch.setattr(verifying, "verify_prompt", counted)
+    monkeypatch.setitem(verifying.SIZES, "contexts", 1)
     given = ["--limit", "1"]
     with pytest.raises(KeyboardInterrupt):
-        command.main(given)
-    command.main(given)
-    table = pd.read_csv(command.PLACE)
+        verifying.main(given)
+    verifying.main(given)
+    table = pd.read_csv(verifying.PLACE)
     assert len(asked) == 5 and asked[2] == asked[3] and set(asked) == set(table.prompt)
     assert table.groupby("prompt").size().nunique() == 1
-    rounds = table[table.rule != "bound"].set_index(["prompt", *command.BY]).rounds
+    rounds = table[table.rule != "bound"].set_index(["prompt", *verifying.BY]).rounds
     assert set(rounds) == {1, 2, 4} and (table.tokens >= table.rounds - 1e-9).all()
     found = summarise_rules(table)
     plain = found[(found.rule == "reject") & (found.siblings == "iid")]

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from specdec_lib.core.files import DATA, REPOSITORY
-from specdec_lib.measure.race.table import RACED, stored_race
+from specdec_lib.measure.race_table import RACED, stored_race
 from specdec_lib.measure.scorecard.cascade import cascade_claims
 from specdec_lib.measure.scorecard.claims import (
     NO_SIGN,

@@ -18,10 +18,9 @@ from specdec_lib.core.verify import reject
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.trees.growing import ChainDraft
 from specdec_lib.measure.acceptance import collect
-from specdec_lib.measure.sweep import stacks
-from specdec_lib.measure.sweep.command import ALL, markdown, summarise_domains
-from specdec_lib.measure.sweep.grid import Setting, generations, sweep
-from specdec_lib.measure.sweep.ratios import (
+from specdec_lib.measure.bytes_moved import generation_bytes, model_shape, seconds_at
+from specdec_lib.measure.domain_table import ALL, markdown, summarise_domains
+from specdec_lib.measure.ratios import (
     per_prompt,
     ratios,
     sampling_of,
@@ -29,8 +28,10 @@ from specdec_lib.measure.sweep.ratios import (
     with_sampling,
     without_few,
 )
-from specdec_lib.measure.sweep.traffic import generation_bytes, model_shape, seconds_at
-from specdec_lib.measure.texts import repetition
+from specdec_lib.measure.replaying import generations, sweep
+from specdec_lib.measure.settings import staged
+from specdec_lib.measure.settings.setting import Setting
+from specdec_lib.measure.target_text import repetition
 from specdec_lib.models.cached.model import CachedModel
 from specdec_lib.models.loading import load_model
 from specdec_lib.theory import Machine, ModelShape, roofline_seconds
@@ -220,8 +221,8 @@ def test_the_shape_of_a_model_has_its_weights_and_another_kind_is_refused(ladder
 @pytest.mark.parametrize("sampler", [Sampler(0), Sampler(1.0, top_k=50)], ids=["greedy", "top-k"])
 def test_every_stack_writes_the_targets_own_tokens(ladder, prompts, sampler, unchecked):
     """Stacks on the middle model are counted too, which the notebook decodes only greedily."""
-    settings = stacks.staged_settings(ladder, [sampler])
-    drafts = {one.name: one.draft for one in settings} | stacks.levels(ladder, sampler)
+    settings = staged.staged_settings(ladder, [sampler])
+    drafts = {one.name: one.draft for one in settings} | staged.levels(ladder, sampler)
     tokens, chance = ladder.encode(prompts[1]), Chance(3, sampler)
     run = partial(decode, ladder.target, max_new_tokens=12)
     made = {run(draft, tokens, chance).tokens for draft in drafts.values()}
@@ -240,7 +241,7 @@ def test_a_stored_table_loses_its_intervals_from_few_prompts():
 def test_the_summary_of_a_small_sweep_becomes_a_table(ladder, unchecked):
     """Domains count alike whatever their order; of the checks, those that agree are counted."""
     prompts = [load_prompts(domain, "held-out", 1)[0] for domain in DOMAINS]
-    settings, drafts = stacks.table_settings(ladder), [*stacks.table_drafts(ladder)]
+    settings, drafts = staged.table_settings(ladder), [*staged.table_drafts(ladder)]
     rows = with_sampling(sweep(settings, prompts, ladder, max_new_tokens=6, progress=False))
     rows["domain"] = rows.prompt.str.partition("/")[0]
     table = summarise_domains(rows, rows.assign(agrees=rows.domain != "math"))

@@ -22,9 +22,12 @@ from specdec_lib.drafts.cascade import from_matrix
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.max_gram import MaxGram
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
-from specdec_lib.measure.sweep import grid, stacks
-from specdec_lib.measure.sweep.grid import Setting, sweep
-from specdec_lib.measure.sweep.kept import Kept, fingerprint, short_digest
+from specdec_lib.measure import replaying
+from specdec_lib.measure.fingerprints import fingerprint, short_digest
+from specdec_lib.measure.replaying import sweep
+from specdec_lib.measure.row_cache import RowCache, key_of
+from specdec_lib.measure.settings import staged
+from specdec_lib.measure.settings.setting import Setting
 from specdec_lib.models.cached.model import CachedModel
 
 pytestmark = pytest.mark.usefixtures("unchecked")
@@ -48,7 +51,7 @@ def test_an_interrupted_sweep_goes_on_where_it_was(
     ladder, prompts, undisturbed, tmp_path, monkeypatch
 ):
     """Full disks and two at once: `make faults`."""
-    real, left = grid.decode, iter(range(7))  # two prompts, and one setting of the third
+    real, left = replaying.decode, iter(range(7))  # two prompts, and one setting of the third
 
     def decode(*given, **named):
         if next(left, None) is None:
@@ -57,7 +60,7 @@ def test_an_interrupted_sweep_goes_on_where_it_was(
 
     asked = (settings(ladder), prompts[:4], ladder)
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(grid, "decode", decode)
+        patch.setattr(replaying, "decode", decode)
         sweep(*asked, keep=tmp_path, **LENGTH)
     assert len(files(tmp_path)) == 2
     decoded = count_decoded(monkeypatch)
@@ -78,7 +81,7 @@ def killed(after, delay, keep, prompts):
     It is no fork of this one, which PyTorch's threads would not survive.
     """
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["specdec_lib.measure.sweep.grid"])
+    context.set_forkserver_preload(["specdec_lib.measure.replaying"])
     process = context.Process(target=swept, args=(torch.get_num_threads(), keep, prompts))
     process.start()
     deadline = time.monotonic() + 300
@@ -140,10 +143,12 @@ def test_a_damaged_file_is_decoded_again(damage, ladder, prompts, tmp_path, deco
 
 
 def test_rows_are_read_where_prompt_and_count_are_the_same(prompts, tmp_path):
-    kept, turns = Kept(tmp_path / "made"), iter(range(9))
+    kept, turns = RowCache(tmp_path / "made"), iter(range(9))
 
     def rows(prompt=prompts[0], count=None):
-        return kept.rows(prompt, lambda: [{"turn": np.int64(next(turns)), "top_k": None}], count)
+        return kept.rows(
+            key_of(prompt), lambda: [{"turn": np.int64(next(turns)), "top_k": None}], count
+        )
 
     assert rows() == rows() == rows(count=1) == [{"turn": 0, "top_k": None}]
     others = (rows(prompts[1]), rows(replace(prompts[0], text="another")), rows(count=2))
@@ -208,7 +213,7 @@ def test_everything_that_decides_rows_changes_the_fingerprint(ladder):
 def test_the_fingerprint_of_the_same_is_the_same(ladder):
     again = tiny_ladder()
     again.target.usage = replace(again.target.usage, passes=9)
-    one, other = (fingerprint(stacks.staged_settings(each), each) for each in (ladder, again))
+    one, other = (fingerprint(staged.staged_settings(each), each) for each in (ladder, again))
     assert one == other
     mapping, same = {"a": 1, "b": (2.0, None)}, {"b": [np.float64(2), None], "a": np.int32(1)}
     assert fingerprint(mapping, look_up) == fingerprint(same, look_up)

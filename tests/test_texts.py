@@ -15,10 +15,17 @@ from specdec_lib.core.files import tensor_file
 from specdec_lib.core.verify import reject
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.trees.growing import TreeDraft
-from specdec_lib.measure import texts as texts_module
-from specdec_lib.measure.sweep.grid import Setting, sweep
-from specdec_lib.measure.sweep.kept import Kept
-from specdec_lib.measure.texts import Texts, known_texts, text_file, write_batched, write_texts
+from specdec_lib.measure import target_text as texts_module
+from specdec_lib.measure.replaying import sweep
+from specdec_lib.measure.row_cache import RowCache
+from specdec_lib.measure.settings.setting import Setting
+from specdec_lib.measure.target_text import (
+    Texts,
+    known_texts,
+    text_file,
+    write_batched,
+    write_texts,
+)
 from specdec_lib.models.students import assemble, read_about
 from specdec_lib.workload import Ladder, Prompt, seeds
 
@@ -63,18 +70,18 @@ def test_an_interruption_keeps_finished_texts(
     write, ladder, prompts, unchecked, tmp_path, monkeypatch
 ):
     """Control: another seed, or another chat template, finds none of them."""
-    asked, real, done = prompts[:5], Kept.write, []
+    asked, real, done = prompts[:5], RowCache.write, []
 
-    def write_row(kept: Kept, prompt: Prompt, rows: list) -> None:
-        real(kept, prompt, rows)
-        done.append(prompt.name)
+    def write_row(kept: RowCache, key: str, rows: list) -> None:
+        real(kept, key, rows)
+        done.append(key)
         if len(done) == 3:
             raise KeyboardInterrupt
 
     monkeypatch.setattr(texts_module, "SEQUENCES", 2)
     run = partial(write, prompts=asked, sampler=Sampler(1.0), max_new_tokens=6)
     wanted = run(ladder)
-    monkeypatch.setattr(Kept, "write", write_row)
+    monkeypatch.setattr(RowCache, "write", write_row)
     with pytest.raises(KeyboardInterrupt):
         run(ladder, keep=tmp_path)
     assert run(ladder, keep=tmp_path) == wanted and len(done) == len(set(done)) == 5

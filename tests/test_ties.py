@@ -14,10 +14,15 @@ from specdec_lib.core.decode import decode
 from specdec_lib.core.tree import ROOT, TokenTree
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.trees.growing import TreeDraft
-from specdec_lib.measure import ties
-from specdec_lib.measure.compare import command
-from specdec_lib.measure.compare import command as comparing
-from specdec_lib.measure.ties import BUG, EARLY, ROUNDING, logit_movements, near_tie, rounding_gaps
+from specdec_lib.measure import comparing, near_ties
+from specdec_lib.measure.near_ties import (
+    BUG,
+    EARLY,
+    ROUNDING,
+    logit_movements,
+    near_tie,
+    rounding_gaps,
+)
 from specdec_lib.models.cached.model import CachedModel
 from specdec_lib.models.loading import DTYPES, on_runtime
 from specdec_lib.models.students import build_student
@@ -63,7 +68,7 @@ def test_the_two_best_of_a_near_tie_are_rounding_and_a_worse_token_is_a_bug(ladd
 @pytest.mark.parametrize("crooked, verdict", [(0.19, ROUNDING), (0.21, BUG)])
 def test_a_crooked_tree_pass_is_a_bug_however_small_the_margin(crooked, verdict, monkeypatch):
     sizes = {"2 rows": 0.06, "the last bit": 0.1, "a tree": crooked}
-    monkeypatch.setattr(ties, "logit_movements", lambda *_: sizes)
+    monkeypatch.setattr(near_ties, "logit_movements", lambda *_: sizes)
     tie = near_tie(fixed_model([0.5, 0.49, 0.01]), (1, 0), (0, 0), (0, 1))
     assert (tie.place, tie.verdict, tie.noise) == (1, verdict, 0.2)
 
@@ -81,7 +86,11 @@ def test_the_precision_of_a_model_is_seen_in_its_logits(ladder, prompts, dtype):
     """A model may compute in another one than it hands over."""
     context = Context.of(ladder.encode(prompts[0]))
     row = small(dtype).score(context, TokenTree.rooted(context))[ROOT]
-    assert ties._epsilon(row) == ties._epsilon(row.double()) == torch.finfo(DTYPES[dtype]).eps
+    assert (
+        near_ties._epsilon(row)
+        == near_ties._epsilon(row.double())
+        == torch.finfo(DTYPES[dtype]).eps
+    )
 
 
 def test_sampled_texts_are_compared_with_their_noise():
@@ -186,7 +195,7 @@ def test_a_model_that_moves_its_plain_passes_beyond_rounding_is_a_bug(ladder, pr
     tie = near_tie(Rolled(right.model, "target"), prompt, text, other)
     assert tie.verdict == BUG and tie.margin < tie.noise
     moved = logit_movements(right, Context.of(prompt))
-    allowed = moved["the last bit"] * min(ties.BITS, ties.SHARE / ties._epsilon(row))
+    allowed = moved["the last bit"] * min(near_ties.BITS, near_ties.SHARE / near_ties._epsilon(row))
     assert allowed > 8 * max(moved.values())
 
 
@@ -197,7 +206,7 @@ def test_what_is_not_finite_is_no_movement_only_where_both_rows_hold_it(spoilt, 
     row = model.score(context, TokenTree.rooted(context))[ROOT]
     assert row.isinf().sum() == 1 and max(logit_movements(model, context).values()) < 1e-9
     name = "_through_tree" if where == "a tree" else "_read"
-    honest = getattr(ties, name)
+    honest = getattr(near_ties, name)
 
     def wrong(model, context, *rows):
         made = honest(model, context, *rows).clone()
@@ -205,7 +214,7 @@ def test_what_is_not_finite_is_no_movement_only_where_both_rows_hold_it(spoilt, 
             made[int(row.argmax())] = spoilt
         return made
 
-    monkeypatch.setattr(ties, name, wrong)
+    monkeypatch.setattr(near_ties, name, wrong)
     assert logit_movements(model, context)[where] == math.inf
     best, second = row.topk(2).indices.tolist()
     assert near_tie(model, context.tokens, (best,), (second,), floor=9.0).verdict == BUG
@@ -213,10 +222,10 @@ def test_what_is_not_finite_is_no_movement_only_where_both_rows_hold_it(spoilt, 
 
 def test_the_command_prints_every_difference_and_fails_on_a_bug(capsys, monkeypatch):
     monkeypatch.setattr(comparing, "load_ladder", lambda *_, dtype, **__: tiny_ladder(dtype))
-    command.show_ties(FEW)
+    comparing.show_ties(FEW)
     out = capsys.readouterr().out
     assert out.endswith("2 equal, 0 rounding, 0 bug, 0 one stops early\n")
-    right = command.greedy_texts
+    right = comparing.greedy_texts
 
     def wrong(ladder, prompt, tokens):
         texts = right(ladder, prompt, tokens)
@@ -224,11 +233,11 @@ def test_the_command_prints_every_difference_and_fails_on_a_bug(capsys, monkeypa
         other = (*begun, (last + 1) % ladder.target.vocabulary)
         return texts | {"speculative": tuple(begun), "generate": other}
 
-    monkeypatch.setattr(command, "greedy_texts", wrong)
+    monkeypatch.setattr(comparing, "greedy_texts", wrong)
     with pytest.raises(SystemExit, match="1"):
-        command.show_ties(FEW)
+        comparing.show_ties(FEW)
     out = capsys.readouterr().out
     assert "plain against generate: bug: the texts part at generated token 5" in out
     assert out.endswith("0 equal, 0 rounding, 1 bug, 1 one stops early\n")
     with pytest.raises(ValueError, match="got 4000"):
-        command.show_ties([*FEW, "--max-new-tokens", "4000"])
+        comparing.show_ties([*FEW, "--max-new-tokens", "4000"])

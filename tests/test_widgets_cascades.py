@@ -9,10 +9,10 @@ from fakes import recording
 from test_replay_studies import PRICES
 
 from specdec_lib.core.chance import Sampler
-from specdec_lib.measure import replay
-from specdec_lib.measure.replay import MAX_GRAM, CascadeSetting, Replays, replay_cascade, widen
-from specdec_lib.measure.replay.recording import Choices
-from specdec_lib.measure.replay.tuning import replayed_swi
+from specdec_lib.measure import cascade
+from specdec_lib.measure.cascade.record import MAX_GRAM, CascadeSetting, Choices
+from specdec_lib.measure.cascade.replay import replay_cascade
+from specdec_lib.measure.cascade.tune import Replays, replayed_swi, widen
 from specdec_lib.show.widgets import cascade_explorer, explore_cascades
 
 NAMES = ("middle", "draft", MAX_GRAM)
@@ -120,7 +120,7 @@ def test_prices_change_the_numbers_as_the_replay_has_it(replays, drawn):
 
 def test_a_row_has_the_numbers_of_measured_and_the_best_drafter_alone(replays):
     texts, table = replays.texts["one"], replays.beside(OURS, PRICES, "one")
-    [row] = replay.swi_table(texts, {"": OURS}, PRICES).itertuples()
+    [row] = cascade.swi_table(texts, {"": OURS}, PRICES).itertuples()
     wanted = (row.swi, row.low, row.high, row.tokens / row.rounds, row.draft_passes / row.rounds)
     columns = ["swi", "low", "high", "tokens_per_round", "draft_passes"]
     assert tuple(table.iloc[0][columns]) == pytest.approx(wanted, nan_ok=True)
@@ -133,7 +133,7 @@ def test_a_row_has_the_numbers_of_measured_and_the_best_drafter_alone(replays):
 def test_tried_and_accepted_are_counted_round_by_round():
     """Of 1 2 9 two are accepted and the third tried, then its own 3; then 4, the last."""
     draft = Choices((1, 2, 9, 4), (dict.fromkeys(range(10), 1.0),) * 4)
-    text = replay.Recording("", Sampler(0.0), (1, 2, 3, 4), {"draft": draft}, ((),) * 4)
+    text = cascade.Recording("", Sampler(0.0), (1, 2, 3, 4), {"draft": draft}, ((),) * 4)
     played = replay_cascade(text, CascadeSetting(("draft",), ((3,),)))
     assert (played.emitted, played.tried, played.accepted) == ((3, 1), 4, 3)
 

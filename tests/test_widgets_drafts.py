@@ -13,7 +13,7 @@ from specdec_lib.core.decode import decode
 from specdec_lib.drafts.max_gram import MaxGram
 from specdec_lib.drafts.staged import StagedTree
 from specdec_lib.drafts.trees.growing import TreeDraft
-from specdec_lib.measure.sweep import stacks
+from specdec_lib.measure.settings import staged
 from specdec_lib.show.widgets import round_steps, stage_explorer, tree_explorer, trying
 from specdec_lib.show.widgets.trying import GUESSERS, PassTimes, TreeSize
 from specdec_lib.theory import PassTable, Work
@@ -200,7 +200,7 @@ def metric(drawn, name):
 
 def test_the_stages_counts_are_those_of_real_rounds(stages, drawn, ladder, prompts):
     one = TreeDraft(ladder.draft, budget=4, depth=3, match=ladder.match("draft", Sampler(0.0)))
-    two = StagedTree(one, stacks.scout(ladder, Sampler(0.0), budget=4), guided=2)
+    two = StagedTree(one, staged.scout(ladder, Sampler(0.0), budget=4), guided=2)
     for place, draft in enumerate((one, two), 1):
         played = real(ladder, prompts[0], draft)
         passes = sum(used.usage["draft"].passes for used in played.rounds) / len(played.rounds)

@@ -19,15 +19,16 @@ from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.decode import Round
 from specdec_lib.core.protocols import Draft
 from specdec_lib.drafts.planned import SITUATIONS, Planned, situation
-from specdec_lib.measure.intervals import bootstrap, named_interval
+from specdec_lib.measure.contenders import AUTOREGRESSIVE
+from specdec_lib.measure.fingerprints import fingerprint
 from specdec_lib.measure.latency.passes import ROWS, curves, pass_tables, time_passes
-from specdec_lib.measure.latency.speeds import fit_overheads
-from specdec_lib.measure.own_text import OwnText, replay_draft, whole, work_of
-from specdec_lib.measure.race.contenders import AUTOREGRESSIVE
-from specdec_lib.measure.race.families import ON_TREES, OURS, drafts
-from specdec_lib.measure.race.lineup import spread
-from specdec_lib.measure.sweep.kept import Kept, Row, fingerprint
-from specdec_lib.measure.texts import Texts
+from specdec_lib.measure.latency.predict import fit_overheads
+from specdec_lib.measure.ratios import bootstrap, named_interval
+from specdec_lib.measure.recorded_target import OwnText, replay_draft, whole, work_of
+from specdec_lib.measure.row_cache import Row, RowCache, key_of
+from specdec_lib.measure.settings.grids import ON_TREES, OURS, drafts
+from specdec_lib.measure.target_text import Texts
+from specdec_lib.measure.tuned_methods import spread
 from specdec_lib.theory import Overhead, PassTable, Tally, Work, best_policy, smoothed
 from specdec_lib.workload import Ladder, Prompt, seeds
 
@@ -67,7 +68,7 @@ def timed_passes(
         timed = time_passes(ladder.models, rows=ROWS, contexts=contexts, repeats=REPEATS)
         return curves(timed).to_dict("records")
 
-    table = pd.DataFrame(Kept(keep).rows(prompts[0], measure))
+    table = pd.DataFrame(RowCache(keep).rows("passes", measure))
     target = pass_tables(table, column="seconds")[ladder.target.name]
     return pass_tables(table) | {ladder.target.name: target}
 
@@ -114,7 +115,7 @@ def try_settings(
     keep: Path | None = None,
 ) -> pd.DataFrame:
     """`trial_rows` of every prompt, with its name; finished prompts are kept in a folder."""
-    kept, found, cold = Kept(keep and keep / fingerprint(tried)), [], iter([True])
+    kept, found, cold = RowCache(keep and keep / fingerprint(tried)), [], iter([True])
 
     def run(prompt: Prompt) -> list[Row]:
         if next(cold, False):  # first calls take longer
@@ -122,7 +123,7 @@ def try_settings(
         return trial_rows(ladder, prompt, texts, tried)
 
     for prompt in tqdm(prompts, "texts", mininterval=1):
-        for row in kept.rows(prompt, partial(run, prompt)):
+        for row in kept.rows(key_of(prompt), partial(run, prompt)):
             *counts, passes = row["work"]
             work = Work(*counts, {tuple(one): n for one, n in passes}, ladder.target.name)
             found.append(row | {"prompt": prompt.name, "work": work})

@@ -21,9 +21,10 @@ from specdec_lib.core.tree.shape import children_of
 from specdec_lib.drafts.trees.growing import TreeDraft
 from specdec_lib.measure.acceptance.rates import rank_rates
 from specdec_lib.measure.commands.commandline import parse_limit, write_csv
-from specdec_lib.measure.intervals import bootstrap, named_interval
-from specdec_lib.measure.sweep.grid import Setting, generations
-from specdec_lib.measure.texts import every_domain, known_texts
+from specdec_lib.measure.ratios import bootstrap, named_interval
+from specdec_lib.measure.replaying import generations
+from specdec_lib.measure.settings.setting import Setting
+from specdec_lib.measure.target_text import every_domain, known_texts
 from specdec_lib.theory import best_tree, expected_tokens, monotone
 from specdec_lib.workload import SPLITS, Prompt, load_ladder, seeds
 
@@ -87,7 +88,7 @@ def _first_guesses(tree: TokenTree) -> list[int]:
 def ranks_by_temperature(
     generations: Iterable[tuple[Any, Prompt, Generation]], draft: Draft, *, seed: int = 0
 ) -> dict[float, list[tuple[int | None, ...]]]:
-    """`taken_ranks` of what `sweep.grid.generations` yields with this seed, by temperature."""
+    """`taken_ranks` of what `replaying.generations` yields with this seed, by temperature."""
     found: dict[float, list[tuple[int | None, ...]]] = {}
     for setting, prompt, generation in generations:
         chance = Chance(seeds([prompt], seed)[0], setting.sampler)

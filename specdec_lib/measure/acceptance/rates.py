@@ -8,9 +8,9 @@ import pandas as pd
 
 from specdec_lib.core.decode import Generation
 from specdec_lib.core.tree import ROOT, MatchTable
-from specdec_lib.measure.intervals import bootstrap, named_interval
-from specdec_lib.measure.sweep.grid import Setting
-from specdec_lib.measure.texts import repetition
+from specdec_lib.measure.ratios import bootstrap, named_interval
+from specdec_lib.measure.settings.setting import Setting
+from specdec_lib.measure.target_text import repetition
 from specdec_lib.workload import Prompt
 
 LABELS = "draft temperature top_k rule domain repetition prompt".split()
@@ -25,7 +25,7 @@ def collect(
     generations: Iterable[tuple[Setting, Prompt, Generation]],
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """A row per guess that was looked at (each child of the root and of each accepted node), and a
-    row per round, of what `sweep.grid.generations` yields. Both begin with the columns draft,
+    row per round, of what `replaying.generations` yields. Both begin with the columns draft,
     temperature, top_k, rule, domain, repetition (of the generated text) and prompt.
 
     guesses    round, depth (1 below the root), rank (from 0 in draw order), parent_rank (−1 below

@@ -4,4 +4,4 @@ second predicted from both. `specdec measure latency` measures all of it into da
 
 from specdec_lib.measure.latency.measuring import measure_all, stored_tables
 from specdec_lib.measure.latency.passes import fit_lines, machine_name, pass_tables
-from specdec_lib.measure.latency.speeds import Ranges, few, grid
+from specdec_lib.measure.latency.predict import Ranges, few, grid

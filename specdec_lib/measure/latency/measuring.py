@@ -15,7 +15,7 @@ from tqdm.auto import tqdm
 from specdec_lib.core.chance import Sampler
 from specdec_lib.core.files import DATA, check_output, write_whole
 from specdec_lib.measure.commands.commandline import Parser
-from specdec_lib.measure.latency.ledger import method_ledger
+from specdec_lib.measure.contenders import our_contenders
 from specdec_lib.measure.latency.passes import (
     curves,
     machine_name,
@@ -23,10 +23,10 @@ from specdec_lib.measure.latency.passes import (
     time_passes,
     with_roofline,
 )
-from specdec_lib.measure.latency.speeds import Ranges, few, measured_speed_ups, time_settings
-from specdec_lib.measure.race.contenders import our_contenders
-from specdec_lib.measure.race.harness import race_prompts
-from specdec_lib.measure.sweep.ratios import without_few
+from specdec_lib.measure.latency.predict import Ranges, few, measured_speed_ups, time_settings
+from specdec_lib.measure.latency.time_breakdown import method_ledger
+from specdec_lib.measure.racing import race_prompts
+from specdec_lib.measure.ratios import without_few
 from specdec_lib.workload import Ladder, load_ladder, load_prompts
 
 TIMED = ("reference", "int8", "fast")  # runtimes; the last is that of speeds and sweeps

@@ -20,7 +20,7 @@ from tqdm.auto import tqdm
 from specdec_lib.core.context import Context
 from specdec_lib.core.protocols import LanguageModel, Usage
 from specdec_lib.core.tree import TokenTree
-from specdec_lib.measure.sweep.traffic import model_shape
+from specdec_lib.measure.bytes_moved import model_shape
 from specdec_lib.models.cached.model import CachedModel
 from specdec_lib.models.fast.model import FastModel
 from specdec_lib.models.processor import processor_name

@@ -7,11 +7,11 @@ from itertools import chain, product
 
 import pandas as pd
 
-from specdec_lib.measure.cascades.variants import by_swi_and_clock
+from specdec_lib.measure.bytes_moved import CASCADE
+from specdec_lib.measure.cascade.variants import by_swi_and_clock
 from specdec_lib.measure.latency import stored_tables
+from specdec_lib.measure.ratios import ratios
 from specdec_lib.measure.scorecard.claims import NO_SIGN, RATIO, Claim, millions, read_measured
-from specdec_lib.measure.sweep.ratios import ratios
-from specdec_lib.measure.sweep.traffic import CASCADE
 from specdec_lib.theory import relay_speed_up
 from specdec_lib.workload import Ladder
 from specdec_lib.workload.published import number, price_list, published

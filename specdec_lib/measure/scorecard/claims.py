@@ -12,7 +12,7 @@ from specdec_lib.workload import Ladder
 NEAR = 0.05  # of the paper's value: as close as two measurements of one thing come
 COLUMNS = """paper item claim domain unit by paper_value ours low high prompts no_effect verdict
     reason""".split()
-RATIO = ["value", "low", "high", "prompts"]  # of a row of `sweep.ratios`: ours and what follows it
+RATIO = ["value", "low", "high", "prompts"]  # of a row of `ratios`: ours and what follows it
 NO_SIGN = math.nan  # for `no_effect`: a quantity that has no side, such as a length
 VERDICTS = (
     *("reproduced", "same sign, larger", "same sign, smaller", "another number"),

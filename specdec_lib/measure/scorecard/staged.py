@@ -6,10 +6,10 @@ from itertools import chain, product
 
 import pandas as pd
 
-from specdec_lib.measure.race.table import RACED, paired_speed, stored_ledger, stored_race
+from specdec_lib.measure.bytes_moved import STAGED, generation_bytes, model_shape
+from specdec_lib.measure.race_table import RACED, paired_speed, stored_ledger, stored_race
+from specdec_lib.measure.ratios import ratios, with_sampling
 from specdec_lib.measure.scorecard.claims import NO_SIGN, RATIO, Claim, millions, read_measured
-from specdec_lib.measure.sweep.ratios import ratios, with_sampling
-from specdec_lib.measure.sweep.traffic import STAGED, generation_bytes, model_shape
 from specdec_lib.theory import pass_flops
 from specdec_lib.workload import Ladder
 from specdec_lib.workload.published import number, published

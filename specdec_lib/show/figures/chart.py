@@ -15,7 +15,7 @@ import plotly.graph_objects as go
 from plotly.basedatatypes import BaseTraceType
 from plotly.subplots import make_subplots
 
-from specdec_lib.measure.intervals import LEAST_PROMPTS
+from specdec_lib.measure.ratios import LEAST_PROMPTS
 from specdec_lib.show.figures.theme import INK, SCREEN, escape, names_of, short, wrap
 
 PLAIN = {"line": {"dash": "dot", "width": 1.5, "color": INK}, "layer": "below"}  # plain decoding

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from specdec_lib.measure.sweep.ratios import sampling_of
+from specdec_lib.measure.ratios import sampling_of
 from specdec_lib.show.figures import theme
 from specdec_lib.show.figures.chart import Chart, check, lanes, marks, span_of
 from specdec_lib.show.figures.forms import add_dots

@@ -12,9 +12,9 @@ import ipywidgets
 import pandas as pd
 
 from specdec_lib.drafts.cascade import converted
-from specdec_lib.measure.intervals import with_interval
-from specdec_lib.measure.replay import MAX_GRAM, CascadeSetting, Tuned, widen
-from specdec_lib.measure.replay.tuning import LENGTHS, LENIENCES
+from specdec_lib.measure.cascade.record import MAX_GRAM, CascadeSetting
+from specdec_lib.measure.cascade.tune import LENGTHS, LENIENCES, Tuned, widen
+from specdec_lib.measure.ratios import with_interval
 from specdec_lib.show import figures
 from specdec_lib.show.widgets.knobs import Values, choice, push_button, slider
 from specdec_lib.show.widgets.panel import Panel, Shown, status
@@ -43,13 +43,13 @@ def cascade_explorer(
     """Knobs for a cascade over `figures.rivals`: its order, an entry of the K matrix each (k00,
     k01, …: row, column), lenience, exempt, what a pass of each model costs (price_…), and texts.
 
-    evaluate    as `replay.Replays.beside`; the message of its ValueError is shown
+    evaluate    as `cascade.Replays.beside`; the message of its ValueError is shown
     drafters    their names, strongest first; Max-Gram stays last in every order
     prices      at first, of a pass over that of a target pass
     start       the setting at first, in increments
     texts       names that `evaluate` knows
     presets     buttons by name, each for a setting or for prices
-    tune        as `replay.Replays.tune`, of which the best within TUNE_SECONDS is shown
+    tune        as `cascade.Replays.tune`, of which the best within TUNE_SECONDS is shown
 
     Raises ValueError if there is no drafter or text, or a setting or prices that the knobs cannot
     be at.

@@ -20,9 +20,10 @@ from specdec_lib.core.protocols import Draft
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.staged import StagedTree
 from specdec_lib.drafts.trees.growing import ChainDraft
-from specdec_lib.measure.replay import work_of
-from specdec_lib.measure.sweep.grid import Setting, generation_row
-from specdec_lib.measure.sweep.traffic import generation_bytes, model_shape
+from specdec_lib.measure.bytes_moved import generation_bytes, model_shape
+from specdec_lib.measure.recorded_target import work_of
+from specdec_lib.measure.replaying import generation_row
+from specdec_lib.measure.settings.setting import Setting
 from specdec_lib.show import figures, tables
 from specdec_lib.show.widgets import trying
 from specdec_lib.show.widgets.knobs import LATE, Values, choice, slider, text_knobs

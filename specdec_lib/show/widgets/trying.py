@@ -19,8 +19,8 @@ from specdec_lib.core.protocols import Draft
 from specdec_lib.drafts.combined import MergedDraft
 from specdec_lib.drafts.max_gram import MaxGram
 from specdec_lib.drafts.trees.growing import TreeDraft
-from specdec_lib.measure import latency, replay
-from specdec_lib.measure.sweep import stacks
+from specdec_lib.measure import latency, recorded_target
+from specdec_lib.measure.settings import staged
 from specdec_lib.theory import Overhead, PassTable, Work, plain_work
 from specdec_lib.workload import Ladder, Prompt, seeds
 
@@ -60,7 +60,7 @@ def guesser(
     """
     budget, depth, widths = size
     if name == "n-gram":
-        table = stacks.scout(ladder, sampler, obeyed=obeyed, budget=budget, depth=depth)
+        table = staged.scout(ladder, sampler, obeyed=obeyed, budget=budget, depth=depth)
         return replace(table, budget=None, widths=widths) if widths else table
     if name == "Max-Gram":
         return replace(ladder.max_gram, length=min(budget, depth))
@@ -85,7 +85,7 @@ class DraftTrial:
             raise ValueError("an explorer needs a prompt, got none")
         self.ladder = ladder
         self.prompts = {prompt.name: prompt for prompt in prompts}
-        write = partial(replay.own_text, ladder.target, max_new_tokens=NEW_TOKENS)
+        write = partial(recorded_target.own_text, ladder.target, max_new_tokens=NEW_TOKENS)
         self._own_text = lru_cache(256)(write)
 
     def read(self, at: Mapping[str, Any]) -> tuple[Context, Chance]:
@@ -103,7 +103,9 @@ class DraftTrial:
     def follow(self, context: Context, chance: Chance, draft: Draft) -> Generation:
         """What `decode` gives: the target writes a text once, and each draft's rounds follow it."""
         text = self._own_text(context, chance)
-        return replay.replay_draft(text, draft, chance, stop_tokens=self.ladder.stop_tokens)
+        return recorded_target.replay_draft(
+            text, draft, chance, stop_tokens=self.ladder.stop_tokens
+        )
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from specdec_lib.core.verify import reject
 from specdec_lib.drafts.ngram import NgramDraft
 from specdec_lib.drafts.trees.growing import TreeDraft
 from specdec_lib.measure.commands.commandline import Parser
-from specdec_lib.measure.texts import every_domain, write_texts
+from specdec_lib.measure.target_text import every_domain, write_texts
 from specdec_lib.models.students import read_about
 from specdec_lib.models.table import TableModel
 from specdec_lib.suite.distil import ngrams

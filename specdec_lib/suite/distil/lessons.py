@@ -22,7 +22,7 @@ from transformers import LlamaForCausalLM
 
 from specdec_lib.core.files import cache_folder, tensor_file, write_whole
 from specdec_lib.measure.commands.commandline import Parser
-from specdec_lib.measure.sweep.kept import short_digest
+from specdec_lib.measure.fingerprints import short_digest
 from specdec_lib.models.batched import fastest_dtype
 from specdec_lib.suite.distil.shards import Conversation, add_text, read_text
 from specdec_lib.suite.setup import load_target

@@ -22,10 +22,10 @@ from transformers import LlamaForCausalLM
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.files import DATA, cache_folder, write_whole
 from specdec_lib.drafts.ngram import NgramDraft
+from specdec_lib.measure.cascade.record import record
 from specdec_lib.measure.commands.commandline import Parser, parse_limit, write_csv
-from specdec_lib.measure.intervals import bootstrap, named_interval
-from specdec_lib.measure.replay import record
-from specdec_lib.measure.texts import Texts, every_domain
+from specdec_lib.measure.ratios import bootstrap, named_interval
+from specdec_lib.measure.target_text import Texts, every_domain
 from specdec_lib.models.batched import BatchedPasses, draw
 from specdec_lib.models.katz.model import Katz
 from specdec_lib.models.students import assemble

@@ -19,7 +19,7 @@ from transformers import LlamaForCausalLM, PreTrainedTokenizerFast
 
 from specdec_lib.core.locking import only_process
 from specdec_lib.measure.commands.commandline import Parser
-from specdec_lib.measure.texts import every_domain
+from specdec_lib.measure.target_text import every_domain
 from specdec_lib.models.batched import BatchedPasses, draw
 from specdec_lib.models.hub import load_tokenizer
 from specdec_lib.suite.distil.passages import Piece, passages_file, read_pieces

@@ -17,8 +17,8 @@ from specdec_lib.core.kinds import checked
 from specdec_lib.core.tree import MatchTable, Shape
 from specdec_lib.drafts.trees.slots import best_slots
 from specdec_lib.measure.commands.commandline import Parser
-from specdec_lib.measure.sweep.grid import Setting
-from specdec_lib.suite.hf.settings import ExportedSetting, export_setting, parse_setting
+from specdec_lib.measure.settings.exported import ExportedSetting, export_setting, parse_setting
+from specdec_lib.measure.settings.setting import Setting
 
 ENGINES = Path(__file__).with_name("engines.toml")
 RANKED = "shared noise and match tables: the draft's probabilities alone rank its guesses"

@@ -1,0 +1,145 @@
+"""`specdec bench`: times every method against what a user would pick instead, into
+data/measured/race_<machine>.csv. Run it where nothing else runs.
+
+Under each sampler methods are tuned on development prompts and race on held-out ones. What is
+finished is kept by prompt, so that a run goes on where it was.
+"""
+
+import platform
+from argparse import Namespace
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import pandas as pd
+import torch
+import transformers
+from tqdm.auto import tqdm
+
+from specdec_lib.core.chance import Sampler
+from specdec_lib.core.files import cache_folder, check_output
+from specdec_lib.measure.commands.commandline import Parser
+from specdec_lib.measure.commands.pages import replace_marked
+from specdec_lib.measure.fingerprints import fingerprint
+from specdec_lib.measure.latency.passes import machine_name
+from specdec_lib.measure.latency.time_breakdown import method_ledger
+from specdec_lib.measure.race_table import (
+    MARKS,
+    MEASURED,
+    race_files,
+    ratio_table,
+    shown_races,
+    speeds,
+    write_table,
+)
+from specdec_lib.measure.racing import Timing, race_prompts
+from specdec_lib.measure.ratios import without_few
+from specdec_lib.measure.row_cache import RowCache
+from specdec_lib.measure.settings.grids import ON_TREES, OURS, with_int8_drafts
+from specdec_lib.measure.tuned_methods import (
+    BenchPlan,
+    Lineup,
+    Say,
+    contenders,
+    prompts_in_turn,
+    tune_lineup,
+)
+from specdec_lib.workload import DOMAINS, Ladder, load_ladder
+
+SAMPLERS = (Sampler(0), Sampler(1.0, top_k=50), Sampler(1.0))  # the last for plain and best only
+SMOKE = BenchPlan(prompts=(1, 1, 1), development=1, tokens=20, stages=(1, 1), most=4)
+SHOWN = """temperature top_k domain prompts method runtime ms_per_token tokens_per_round baseline
+    ratio ratio_low ratio_high chosen""".split()
+
+
+def benchmark(
+    ladders: Mapping[str, Ladder], plan: BenchPlan, say: Say, keep: Path | None = None
+) -> Iterator[tuple[list[Timing], Lineup, pd.DataFrame]]:
+    """Under one sampler after the other: the timings of every method, what was tuned, and where
+    the seconds of our methods go (`method_ledger`, on a development prompt of each domain).
+
+    ladders    by runtime, the reference first; methods are tuned on the last one
+    say        called with a line when something is settled
+    keep       a folder for what is finished: the same code, machine, models and plan, but for the
+               numbers of held-out prompts, go on there
+    """
+    *_, ladder = ladders.values()
+    if keep is not None:
+        models = {runtime: one.models for runtime, one in ladders.items()}
+        same = asdict(replace(plan, prompts=(), others=0))
+        keep = keep / fingerprint(machine_name(), same, models)
+        say(f"what is finished is kept in {keep}, and a run that was stopped goes on there")
+    chosen, few = "", prompts_in_turn("development", 1)
+    for sampler, count in zip(SAMPLERS, plan.prompts, strict=True):
+        whole = sampler.temperature == 0 or sampler.top_k is not None or not chosen
+        needed = ("tree", chosen) if chosen in ON_TREES else (chosen,)
+        asked = (ladders, sampler, plan, OURS if whole else needed, say)
+        folder = keep and keep / f"T{sampler.temperature:g}-k{sampler.top_k or 0}"
+        [row] = RowCache(folder).rows("lineup", lambda asked=asked: [asdict(tune_lineup(*asked))])
+        lineup = Lineup(**row)
+        main, others = contenders(ladders, sampler, lineup)
+        prompts, many = prompts_in_turn("held-out", count), plan.others * len(DOMAINS)
+        options, timings = plan.limits | {"folder": folder, "warm_up": plan.tokens}, []
+        for racing, own in ([*main, *others], prompts[:many]), (main, prompts[many:]):
+            for found in race_prompts(racing, ladder, tqdm(own, "prompts"), **options):
+                timings += found
+        tuned = {one.method: one.draft for one in main}
+        spent = method_ledger(ladder, sampler, tuned, few, **plan.limits)
+        spent = spent.rename(columns={"draft": "method"}).assign(top_k=sampler.top_k or 0)
+        yield timings, lineup, spent
+        chosen = lineup.chosen or chosen
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Parse the command line, measure, write the tables and print the main one."""
+    given = _parsed(arguments)
+    if given.threads:
+        torch.set_num_threads(given.threads)
+    runtimes = ("int8",) if given.edition == "int8" else ("reference", "fast")
+    ladders = {name: load_ladder(device="cpu", runtime=name) for name in runtimes}
+    ladders[runtimes[-1]] = with_int8_drafts(ladders[runtimes[-1]])
+    name = machine_name()
+    places = race_files(given.out, name)
+    for place in (*places, *(page for page, _ in MARKS[given.edition].values())):
+        check_output(place)
+    keep = None if given.smoke else cache_folder() / "race"
+    named = {"most": given.settings, "tokens": given.max_new_tokens}
+    named |= {"prompts": given.limit, "others": given.others}
+    named |= {"seed": given.seed, "hugging": given.edition == "exact"}
+    asked = {name: one for name, one in named.items() if one is not None}
+    plan = replace(SMOKE if given.smoke else BenchPlan(), **asked)
+    found = list(benchmark(ladders, plan, lambda line: print(line, flush=True), keep))
+    timings = [timing for own, *_ in found for timing in own]
+    chosen = {(own[0].temperature, own[0].top_k): lineup.chosen for own, lineup, _ in found}
+    versions = f"python {platform.python_version()}, torch {torch.__version__}"
+    versions += f", transformers {transformers.__version__}"
+    where = {"machine": name, "threads": torch.get_num_threads(), "versions": versions}
+    table = without_few(ratio_table(timings, chosen).assign(edition=given.edition, **where))
+    print(table[SHOWN].round(2).to_string(index=False))
+    if not given.smoke:
+        per_prompt = pd.DataFrame(map(asdict, timings))
+        per_prompt["least_seconds"] = per_prompt.seconds
+        tables = (table, per_prompt, pd.concat([own for *_, own in found]))
+        for (place, columns), one in zip(places.items(), tables, strict=True):
+            write_table(place, one.assign(edition=given.edition), columns)
+        if given.out == MEASURED:
+            for mark, page, raced in shown_races(given.edition):
+                replace_marked(mark, speeds(raced), page)
+    print("nothing was kept" if given.smoke else f"written to {given.out}")
+
+
+def _parsed(arguments: list[str] | None) -> Namespace:
+    parser = Parser("bench", __doc__)
+    add = parser.add_argument
+    add("--smoke", action="store_true", help="everything once, on a few prompts; nothing is kept")
+    add("--threads", type=int, help="of torch; by default torch's own choice")
+    told = "of the models: exact beside Hugging Face, or int8, which is another model"
+    add("--edition", choices=MARKS, default="exact", help=f"{told} (default: exact)")
+    limits = "held-out prompts of each domain: greedy, T = 1 with top-k 50, T = 1 (the best only)"
+    add("--limit", type=int, nargs=3, metavar=("GREEDY", "TOP_K", "FREE"), help=limits)
+    add("--others", type=int, help="of these prompts, those that the slower baselines run too")
+    add("--settings", type=int, help="of each method, tried on development prompts (default: all)")
+    parser.add_common("--max-new-tokens")
+    parser.add_common("--seed", 0)
+    parser.add_common("--out", MEASURED)
+    return parser.parse_args(arguments)

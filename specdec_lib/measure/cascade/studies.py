@@ -1,0 +1,194 @@
+"""`specdec measure cascades`: the tables of the cascade notebook by replay, into
+data/measured/cascade_*.csv, and what a pass costs, into prices.csv.
+
+Settings are tuned on development prompts and measured on held-out ones. An interrupted run goes on
+where it was. The prices are seconds, worth something only where nothing else runs.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import cycle, product
+
+import numpy as np
+import pandas as pd
+import torch
+from tqdm.auto import tqdm
+
+from specdec_lib.core.chance import Chance, Sampler
+from specdec_lib.core.files import DATA, cache_folder
+from specdec_lib.measure.bytes_moved import CASCADE
+from specdec_lib.measure.cascade.record import CascadeSetting, Recording, record
+from specdec_lib.measure.cascade.replay import replay_cascade
+from specdec_lib.measure.cascade.tune import Prices, swi_ratio, swi_table
+from specdec_lib.measure.cascade.variants import ALONE, CASCADES, ablations, tune_stacks
+from specdec_lib.measure.commands.commandline import Parser, write_csv
+from specdec_lib.measure.fingerprints import fingerprint
+from specdec_lib.measure.latency.passes import machine_name, prices, time_passes
+from specdec_lib.measure.ratios import bootstrap
+from specdec_lib.measure.recorded_target import OwnText, replay_draft
+from specdec_lib.measure.row_cache import RowCache
+from specdec_lib.measure.target_text import Texts, repetition
+from specdec_lib.workload import DOMAINS, SPLITS, Ladder, Prompt, load_ladder, load_prompts, seeds
+from specdec_lib.workload.published import price_list
+
+FOLDER = DATA / "measured"
+TABLES = ("swi", "versus", "position", "studies", "check")
+VERSUS = ["prices", "cascade", "alone", "chosen", "ratio", "low", "high"]
+SAMPLERS = {"greedy": Sampler(0), "T = 1": Sampler(1.0)}
+THREE, TWO = CASCADES[-1], CASCADES[1]
+LENIENCES = (1.0, 1.5, 2.0, 3.0, 5.0, 7.0, 10.0, 20.0)
+# tokens of the weaker model, and of Max-Gram, that the target verifies
+ACROSS, DOWN = range(9), (0, 1, 2, 3, 4, 6, 8, 10, 12, 16)
+OUTER = ((5, 14, 10), (2, 2, 4), (1, 0, 8))
+INNER = ((0, 0, 0), (0, 1, 4), (0, 3, 0), (0, 1, 10))
+PAIRS = ((1, 10, 10), (2, 10, 4), (4, 0, 6), (6, 2, 3), (3, 5, 0), (1, 24, 2))
+MATRICES = [  # of all kinds, by drafters
+    *((THREE, (row, inner, (0, 0, 6))) for row, inner in product(OUTER, INNER)),
+    *((stack, ((k1, k2), (0, k3))) for stack in CASCADES[:-1] for k1, k2, k3 in PAIRS),
+    *((THREE[:2], ((k1, k2), (0, k3))) for k1, k2, k3 in ((4, 0, 2), (1, 3, 0), (2, 2, 3))),
+    *(((name,), ((length,),)) for name, length in zip(THREE, (3, 6, 20), strict=True)),
+]
+LENIENT = ((1.0, False), (3.0, True), (5.0, False), (1.0, True), (3.0, False), (5.0, True))
+CHECKED = [CascadeSetting(*one, *more) for one, more in zip(MATRICES, cycle(LENIENT), strict=False)]
+CHECKED_DOMAINS, CHECKED_TOKENS = ("chat", "code"), 128
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Parse the command line, measure, and write the tables."""
+    places = {name: FOLDER / f"cascade_{name}.csv" for name in TABLES}
+    priced = FOLDER / "prices.csv"
+    parser = Parser("measure cascades", __doc__, writes=[*places.values(), priced])
+    asked = {"type": int, "default": (12, 20), "nargs": 2, "metavar": ("DEVELOPMENT", "HELD_OUT")}
+    parser.add_argument("--limit", **asked, help="prompts of each domain")
+    limit = parser.parse_args(arguments).limit
+    torch.set_num_threads(1)
+    ladder = load_ladder(device="cpu", runtime="fast")
+    kept = RowCache(cache_folder() / "cascade" / fingerprint(ladder.models, limit))
+    found = {name: [] for name in TABLES}
+
+    def timed() -> list[dict]:
+        table = prices(time_passes(ladder.models, repeats=51)).assign(machine=machine_name())
+        return table.to_dict("records")
+
+    table = pd.DataFrame(kept.rows("prices", timed))
+    write_csv(table, priced, 5)
+    lists = price_lists(ladder, table)
+    for (sampling, sampler), domain in tqdm([*product(SAMPLERS.items(), DOMAINS)], "domains"):
+        splits = [load_prompts(domain, *size) for size in zip(SPLITS, limit, strict=True)]
+        make = partial(_measured, ladder, sampler, splits, lists)
+        [tables] = kept.rows(f"{sampling}-{domain}", make)
+        for name, rows in tables.items():
+            found[name].append(pd.DataFrame(rows).assign(domain=domain, sampling=sampling))
+    found["check"].append(check_replays(ladder))
+    for name, parts in found.items():
+        write_csv(pd.concat(parts, ignore_index=True), places[name], 5)
+
+
+def price_lists(ladder: Ladder, seconds: pd.DataFrame) -> dict[str, Prices]:
+    """What a pass of each model costs: by parameters, by the paper's times, as measured here."""
+    reported, models = price_list("pw"), ladder.card["models"]
+    return {
+        "parameters": {name: models[name]["parameters"] for name in CASCADE},
+        "reported": {name: reported[theirs] for name, theirs in CASCADE.items()},
+        "measured": dict(zip(seconds.model, seconds.price, strict=True)),
+    }
+
+
+def _measured(
+    ladder: Ladder, sampler: Sampler, splits: Sequence[list[Prompt]], lists: Mapping[str, Prices]
+) -> list[dict[str, list[dict]]]:
+    """The rows of `domain_tables`; the paper's own price lists are for its greedy runs."""
+    [texts] = Texts.stored((sampler,))
+    recorded = [record(prompts, ladder, sampler, texts=texts) for prompts in splits]
+    allowed = lists if sampler.temperature == 0 else {"measured": lists["measured"]}
+    tables = domain_tables(*recorded, allowed)
+    return [{name: one.to_dict("records") for name, one in tables.items()}]
+
+
+def domain_tables(
+    development: Sequence[Recording], held_out: Sequence[Recording], lists: Mapping[str, Prices]
+) -> dict[str, pd.DataFrame]:
+    """All tables of one domain and sampler: `swi` of every stack at its best setting, `versus`,
+    each cascade's against that of the best drafter alone, `position`, and the `studies` at measured
+    prices. `repetition` is the share of all tokens that loop.
+    """
+    texts, swi, versus = [one.tokens for one in held_out], [], []
+    looping = np.average([*map(repetition, texts)], weights=[*map(len, texts)])
+    for name, costs in lists.items():
+        best = tune_stacks(development, costs)
+        settings = {" + ".join(drafters): one.setting for drafters, one in best.items()}
+        swi.append(swi_table(held_out, settings, costs).assign(repetition=looping, prices=name))
+        alone, chosen = (max(some, key=lambda one: best[one].swi) for some in (ALONE, CASCADES))
+        for drafters in CASCADES:
+            ratio = swi_ratio(held_out, best[drafters].setting, best[alone].setting, costs)
+            names = name, " + ".join(drafters), " + ".join(alone)
+            versus.append((*names, drafters == chosen, *ratio))
+        if name == "measured":
+            studied = study(held_out, best[THREE].setting, best[TWO].setting, costs)
+    position = [survival(held_out, name).assign(drafter=name) for (name,) in ALONE]
+    versus = pd.DataFrame(versus, columns=VERSUS)
+    return dict(zip(TABLES, (pd.concat(swi), versus, pd.concat(position), studied), strict=False))
+
+
+def survival(recordings: Sequence[Recording], drafter: str, *, length: int = 30) -> pd.DataFrame:
+    """P(a draft of `length` tokens is accepted up to and including a position), by position from 1:
+    position, at_risk (drafts that the text is long enough for), rate, low, high.
+
+    Source: Chen et al. 2024, figure 2.
+    """
+    setting, places = CascadeSetting((drafter,), ((length,),)), np.arange(1, length + 1)
+    accepted, tried = np.zeros((2, len(recordings), length), dtype=int)
+    for text, recording in enumerate(recordings):
+        emitted = np.array(replay_cascade(recording, setting).emitted)[:, None]
+        left = emitted[::-1].cumsum(axis=0)[::-1]  # no round may guess the text's last token
+        tried[text], accepted[text] = ((places < most).sum(axis=0) for most in (left, emitted))
+    columns = zip(places, accepted.T, tried.T, strict=True)
+    rows = [(place, total.sum(), *bootstrap(hits, total)) for place, hits, total in columns]
+    return pd.DataFrame(rows, columns=["position", "at_risk", "rate", "low", "high"])
+
+
+def study(
+    recordings: Sequence[Recording], three: CascadeSetting, two: CascadeSetting, costs: Prices
+) -> pd.DataFrame:
+    """Lenience of three, the paper's K00, a surface over two's first row, and what is left of three
+    without each of its ideas.
+    """
+    parts = {
+        "lenience": {f"{one:g}": replace(three, lenience=one) for one in LENIENCES},
+        # with the tail of copies that the paper always adds
+        "K00": {str(k00): CascadeSetting(TWO, ((k00, 10), (0, 10))) for k00 in range(1, 9)},
+        "surface": {
+            f"{k1},{k2}": replace(two, matrix=((k1, k2), two.matrix[1]))
+            for k1, k2 in product(ACROSS, DOWN)
+            if k1 or k2
+        },
+    }
+    tables = [swi_table(recordings, its, costs).assign(study=name) for name, its in parts.items()]
+    rows = [
+        ("ablation, relative", name, *swi_ratio(recordings, setting, three, costs))
+        for name, setting in ablations(three).items()
+    ]
+    tables.append(pd.DataFrame(rows, columns=["study", "name", "swi", "low", "high"]))
+    return pd.concat(tables, ignore_index=True)
+
+
+def check_replays(ladder: Ladder) -> pd.DataFrame:
+    """`CHECKED` settings, replayed and really run: whether every round is equal, and passes."""
+    rows, limit = [], {"max_new_tokens": CHECKED_TOKENS}
+    for (sampling, sampler), domain in product(SAMPLERS.items(), CHECKED_DOMAINS):
+        [prompt], (texts,) = load_prompts(domain, "held-out", 1), Texts.stored((sampler,))
+        [recording] = record([prompt], ladder, sampler, texts=texts, progress=False, **limit)
+        given, chance = ladder.encode(prompt), Chance(seeds([prompt], 0)[0], sampler)
+        text = OwnText.of(ladder.target, given, recording.tokens, CHECKED_TOKENS)
+        for setting in CHECKED:
+            run = replay_draft(text, setting.draft(ladder), chance, stop_tokens=ladder.stop_tokens)
+            rounds, played = run.rounds, replay_cascade(recording, setting)
+            row = {"sampling": sampling, "domain": domain, **setting.labels, "rounds": len(rounds)}
+            row["equal"] = played.emitted == tuple(len(one.emitted) for one in rounds)
+            for name, replayed in [*played.passes.items()][1:]:  # the target's are the rounds
+                # a model that was never asked is in no record
+                real = sum(one.usage[name].passes for one in rounds if name in one.usage)
+                row |= {f"{name}_passes": real, f"replayed_{name}_passes": replayed}
+            rows.append(row)
+    return pd.DataFrame(rows)

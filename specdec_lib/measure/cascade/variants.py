@@ -1,0 +1,181 @@
+"""`specdec measure walltime`: cascades by the clock, data/measured/cascade_walltime.csv; run it
+where nothing else runs. Finished prompts are kept, so that an interrupted run goes on.
+
+The settings are the cascade paper's own (its tables 3 and 4), and what is left of a tuned cascade
+without each of its ideas, or with another entry or lenience, retuned by replay; on the fast runtime
+with drafts in the int8 edition.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import chain
+
+import pandas as pd
+from tqdm.auto import tqdm
+
+from specdec_lib.core.chance import Sampler
+from specdec_lib.core.files import DATA, cache_folder
+from specdec_lib.core.protocols import Draft
+from specdec_lib.drafts.cascade import from_matrix
+from specdec_lib.drafts.combined import NoDraft
+from specdec_lib.drafts.trees.growing import ChainDraft
+from specdec_lib.measure.cascade.record import MAX_GRAM, CascadeSetting, Recording, record
+from specdec_lib.measure.cascade.tune import Prices, Tuned, tune
+from specdec_lib.measure.commands.commandline import parse_limit, write_csv
+from specdec_lib.measure.contenders import our_contenders
+from specdec_lib.measure.fingerprints import fingerprint
+from specdec_lib.measure.latency.passes import machine_name
+from specdec_lib.measure.racing import race_prompts
+from specdec_lib.measure.ratios import ratios
+from specdec_lib.measure.settings.grids import with_int8_drafts
+from specdec_lib.measure.target_text import Texts
+from specdec_lib.workload import DOMAINS, Ladder, load_ladder, load_prompts
+
+PLACE = DATA / "measured" / "cascade_walltime.csv"
+TOKENS = 128  # new ones per prompt, at most
+DEVELOPMENT = 12  # prompts of each domain that variants are tuned on
+COLUMNS = """draft prompt tokens rounds target_passes middle_passes draft_passes seconds repetition
+    domain drafters matrix lenience exempt""".split()
+ALONE = (("middle",), ("draft",), (MAX_GRAM,))
+CASCADES = (("middle", MAX_GRAM), ("draft", MAX_GRAM), ("middle", "draft", MAX_GRAM))
+WAYS = {"SWI, counted": "cost", "speed, measured": "seconds"}  # and what each divides tokens by
+LEFT_OUT: dict[str, Callable[[CascadeSetting], bool]] = {
+    "no horizontal": lambda one: all(sum(map(bool, row)) <= 1 for row in one.matrix),
+    "no vertical": lambda one: not any(map(any, one.matrix[1:])),
+    "no Max-Gram": lambda one: MAX_GRAM not in one.drafters,
+    "no lenience": lambda one: one.lenience == 1,
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Parse the command line, measure, and write the table."""
+    limit = parse_limit("measure walltime", __doc__, [PLACE], arguments, 12)
+    ladder, parts = load_ladder(device="cpu", runtime="fast"), []
+    prices = pd.read_csv(PLACE.with_name("prices.csv")).set_index("model").price.to_dict()
+    options = {"max_new_tokens": TOKENS, "texts": Texts.stored((Sampler(0),))[0]}
+    racing = with_int8_drafts(ladder)
+    for domain in tqdm(DOMAINS, desc="domains"):
+        prompts = load_prompts(domain, "development", DEVELOPMENT)
+        tuned = variants(record(prompts, ladder, Sampler(0), **options), prices)
+        parts.append(time_cascades(racing, domain, limit, tuned))
+    write_csv(pd.concat(parts), PLACE, 5)
+
+
+def tune_stacks(recordings: Sequence[Recording], prices: Prices) -> dict[tuple[str, ...], Tuned]:
+    """The best setting of each drafter alone and of each cascade on these texts; that of three is
+    also looked for around those of two.  Raises ValueError as `tune` does.
+    """
+    search = partial(tune, recordings, prices=prices, progress=False)
+    found = {drafters: search(drafters) for drafters in (*ALONE, *CASCADES[:-1])}
+    starts = (_among_three(found[drafters].setting) for drafters in CASCADES[:-1])
+    return found | {CASCADES[-1]: search(CASCADES[-1], starts=starts)}
+
+
+def _among_three(setting: CascadeSetting) -> CascadeSetting:
+    """A cascade of one model as one of both: the other contributes one token where it fits."""
+    (own, tail), (_, below) = setting.matrix
+    matrix = ((1, own, tail), (0, 0, below), (0, 0, below))
+    if setting.drafters[0] == "middle":
+        matrix = ((own, 0, tail), (0, 1, below), (0, 0, below))
+    return replace(setting, drafters=CASCADES[-1], matrix=matrix)
+
+
+def ablations(setting: CascadeSetting) -> dict[str, CascadeSetting]:
+    """A cascade above Max-Gram without each of its ideas: each reviewer gets tokens of the first
+    drafter in its row alone; every model guesses token by token; the weakest model takes the place
+    of Max-Gram; reviews are not lenient.
+    """
+    matrix, alone = setting.matrix, []
+    for row in setting.matrix:
+        alone.append(tuple(0 if any(row[:at]) else length for at, length in enumerate(row)))
+    idle = (matrix[0], *((0,) * len(row) for row in matrix[1:]))
+    fewer = tuple(row[:-1] for row in matrix[:-1])
+    return {
+        "no horizontal": replace(setting, matrix=tuple(alone)),
+        "no vertical": replace(setting, matrix=idle),
+        "no Max-Gram": replace(setting, drafters=setting.drafters[:-1], matrix=fewer),
+        "no lenience": replace(setting, lenience=1.0),
+    }
+
+
+def variants(recordings: Sequence[Recording], prices: Prices) -> dict[str, CascadeSetting]:
+    """By "study: variant" the best setting on these recordings of each kind: the ablations of three
+    drafters and Max-Gram alone, their lenience, and K00 of the draft above Max-Gram.
+    """
+    best = tune_stacks(recordings, prices)
+    three, alone = best[CASCADES[-1]].setting, best[MAX_GRAM,].setting
+    kinds = {f"ablation: {name}": (ablations(three)[name], LEFT_OUT[name]) for name in LEFT_OUT}
+    for value in (1.0, 2.0, 5.0, 10.0):
+        start = replace(three, lenience=value)
+        kinds[f"lenience: {value:g}"] = start, lambda one, value=value: one.lenience == value
+    for value in (1, 2, 3, 4):
+        start = CascadeSetting(CASCADES[1], ((value, 10), (0, 10)))
+        kinds[f"K00: {value}"] = start, lambda one, value=value: one.matrix[0][0] == value
+    found = {"ablation: full": three, "ablation: Max-Gram alone": alone}
+    for name, (start, allowed) in kinds.items():
+        options = {"starts": [start], "allowed": allowed, "progress": False}
+        found[name] = tune(recordings, start.drafters, prices, **options).setting
+    return found
+
+
+def paper_drafts(ladder: Ladder) -> Mapping[str, Draft]:
+    """The methods of the paper's tables 3 and 4 with our draft, and speculative decoding."""
+    parts = (ladder.draft, ladder.max_gram)
+    return {
+        "autoregressive": NoDraft(),
+        **{f"speculative, chain of {k}": ChainDraft(ladder.draft, k) for k in (2, 4)},
+        "Max-Gram alone": ladder.max_gram,
+        **{f"cascade, K00 = {k00}": from_matrix(parts, ((k00, 10), (0, 10))) for k00 in (1, 2, 3)},
+        "cascade, K00 = 1, no horizontal": from_matrix(parts, ((1, 0), (0, 10))),
+        "cascade + tree": from_matrix(parts, ((1, 3), (0, 1)), width=8),
+        "cascade + tree, a tail of 10": from_matrix(parts, ((1, 10), (0, 10)), width=8),
+    }
+
+
+def time_cascades(
+    ladder: Ladder, domain: str, prompts: int, settings: Mapping[str, CascadeSetting]
+) -> pd.DataFrame:
+    """A row per prompt of a domain and method: tokens, passes and seconds; equal settings are timed
+    once, and finished prompts are kept.
+    """
+    first = {one: name for name, one in reversed(settings.items())}
+    racing = paper_drafts(ladder) | {name: one.draft(ladder) for one, name in first.items()}
+    drafts = {name: ("cascade", draft) for name, draft in racing.items()}
+    asked = fingerprint(machine_name(), list(settings.items()), TOKENS, ladder.models)
+    options = {"tokens": TOKENS, "folder": cache_folder() / "walltime" / asked}
+    bar = tqdm(load_prompts(domain, "held-out", prompts), desc=domain, mininterval=1)
+    racing = our_contenders(ladder.target, drafts, Sampler(0))
+    timings = chain.from_iterable(race_prompts(racing, ladder, bar, **options))
+    table = pd.DataFrame(map(vars, timings)).rename(columns={"setting": "draft"})
+    passes = pd.DataFrame(table.passes.tolist()).add_suffix("_passes")
+    table = table.join(passes).assign(domain=domain)
+    own = [
+        table[table.draft == first[one]].assign(draft=name, **one.labels)
+        for name, one in settings.items()
+    ]
+    theirs = table[~table.draft.isin(settings)]
+    return pd.concat([theirs, *own], ignore_index=True).reindex(columns=COLUMNS)
+
+
+def by_swi_and_clock(
+    timings: pd.DataFrame, prices: Prices, *, prefix: str, baseline: str
+) -> pd.DataFrame:
+    """Each method ÷ `baseline` on the same prompts, by counted passes at these prices and by the
+    clock: `draft`, `value`, `low`, `high`, `prompts`, `domain`, `by` (one of `WAYS`), `variant`.
+
+    prefix    which methods are compared: those whose names begin with it; it is removed from a
+              name to get `variant`
+    """
+    timings = timings[timings.draft.str.startswith(prefix) | (timings.draft == baseline)]
+    passes = timings.reindex(columns=[f"{name}_passes" for name in prices]).fillna(0)
+    table = timings.assign(cost=passes @ list(prices.values()), sampling="greedy")
+    pair = {"baseline": baseline, "by": ("draft", "sampling")}
+    found = [
+        ratios(own, "tokens", column, **pair).assign(domain=domain, by=way)
+        for way, column in WAYS.items()
+        for domain, own in table.groupby("domain", sort=False)
+    ]
+    rows = pd.concat(found, ignore_index=True).drop(columns="sampling")
+    rows["variant"] = rows.draft.str.removeprefix(prefix)
+    return rows[rows.draft.str.startswith(prefix)]

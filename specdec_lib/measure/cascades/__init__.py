@@ -1,1 +1,0 @@
-"""Cascades tuned, measured and timed: the tables behind notebook 04."""

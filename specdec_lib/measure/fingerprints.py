@@ -1,0 +1,120 @@
+"""A digest of drafts, models, values and code, the same in any process: what was measured with one
+digest is what would be measured again.
+"""
+
+import functools
+import hashlib
+import inspect
+import json
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass
+from importlib.metadata import version
+from numbers import Integral, Real
+from pathlib import Path
+
+import numpy as np
+import torch
+from transformers import PreTrainedModel, PreTrainedTokenizerFast
+
+from specdec_lib.core.protocols import LanguageModel
+
+PACKAGE = __name__.partition(".")[0]
+LIBRARY = Path(sys.modules[PACKAGE].__file__).resolve().parent
+ABOVE = ("show", "suite")  # wings that nothing here imports: their files do not count
+COMPUTING = ("torch", "transformers", "tokenizers", "numpy", "numba")  # their versions count
+
+
+def fingerprint(*things: object) -> str:
+    """A digest of values, functions, dataclasses, arrays, tokenizers and models, by their content,
+    of the library's code up to this wing, of versions, and of PyTorch's number of threads.
+
+    A field of a dataclass with `repr=False` is a memory and does not count. A function or class
+    from outside the library counts with its source.  Raises ValueError for anything that cannot be
+    told apart from another of its kind, such as a function that remembers variables.
+    """
+    seen: dict[int, object] = {}  # by `id`: a model that many drafts share is read once
+    described = [_described(thing, seen) for thing in things]
+    versions = [version(package) for package in COMPUTING]
+    return short_digest(json.dumps([described, library(), versions, torch.get_num_threads()]))
+
+
+def short_digest(content: str | bytes | memoryview) -> str:
+    """The first 16 hexadecimal digits of a SHA-256."""
+    content = content.encode() if isinstance(content, str) else content
+    return hashlib.sha256(content).hexdigest()[:16]
+
+
+@functools.cache
+def library() -> str:
+    """A digest of every Python file of the library up to this wing."""
+    paths = sorted(path.relative_to(LIBRARY) for path in LIBRARY.rglob("*.py"))
+    texts = [
+        (str(path), (LIBRARY / path).read_text(encoding="utf-8"))
+        for path in paths
+        if path.parts[0] not in ABOVE
+    ]
+    return short_digest(json.dumps(texts))
+
+
+def _described(thing: object, seen: dict[int, object]) -> object:
+    """The same as lists, texts and numbers."""
+    if thing is None or isinstance(thing, bool | str):
+        return thing
+    if isinstance(thing, Real):
+        return int(thing) if isinstance(thing, Integral) else float(thing)
+    if isinstance(thing, list | tuple):
+        return [_described(one, seen) for one in thing]
+    if isinstance(thing, Mapping):
+        return ["mapping", sorted((_described(item, seen) for item in thing.items()), key=repr)]
+    if isinstance(thing, np.ndarray | torch.Tensor):
+        return _array(thing)
+    if isinstance(thing, type) or inspect.isroutine(thing):
+        return _named(thing)
+    if id(thing) not in seen:
+        seen[id(thing)] = _composed(thing, seen)
+    return seen[id(thing)]
+
+
+def _composed(thing: object, seen: dict[int, object]) -> object:
+    kind = type(thing)
+    if isinstance(thing, PreTrainedTokenizerFast):
+        return ["tokenizer", short_digest(thing.backend_tokenizer.to_str()), thing.chat_template]
+    if isinstance(thing, torch.nn.Module):
+        weights = thing.state_dict().items()
+        return ["module", kind.__qualname__, _described(list(weights), seen)]
+    if is_dataclass(thing):
+        counted = [one.name for one in fields(thing) if one.repr]
+        return [_named(kind), [[name, _described(getattr(thing, name), seen)] for name in counted]]
+    network = getattr(thing, "model", None) if isinstance(thing, LanguageModel) else None
+    if isinstance(network, PreTrainedModel):
+        config = network.config.to_dict().items()
+        config = {key: value for key, value in config if not key.startswith("_")}
+        called = [thing.name, thing.vocabulary, thing.max_positions, thing.runtime]
+        where = [str(network.dtype), network.device.type]
+        plain = json.loads(json.dumps(config, default=str))
+        return [_named(kind), *called, *where, plain, _described(network, seen)]
+    kept = "a kept sweep has dataclasses, plain values, arrays, functions of a module, and models"
+    raise ValueError(f"{kind.__qualname__} cannot be told apart from another of its kind; {kept}")
+
+
+def _array(array: np.ndarray | torch.Tensor) -> list:
+    kind, shape = str(array.dtype), list(array.shape)
+    if isinstance(array, torch.Tensor):  # NumPy lacks bfloat16
+        array = array.detach().cpu().reshape(-1).view(torch.uint8).numpy()
+    content = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+    return ["array", kind, shape, short_digest(content.data)]
+
+
+def _named(thing: type | Callable) -> list[str]:
+    """Its name, and the source of what is not the library's."""
+    if "<" in thing.__qualname__ or inspect.ismethod(thing) or not thing.__module__:
+        named = "so it cannot be told apart: give a function or class of a module instead"
+        raise ValueError(f"{thing.__qualname__} may remember variables, {named}")
+    name, (package, *rest) = f"{thing.__module__}.{thing.__qualname__}", thing.__module__.split(".")
+    if inspect.isbuiltin(thing) or (package == PACKAGE and {*rest[:1]}.isdisjoint(ABOVE)):
+        return [name]
+    try:
+        return [name, inspect.getsource(inspect.unwrap(thing))]
+    except (OSError, TypeError) as error:
+        raise ValueError(f"the source of {name}, which is needed, cannot be read") from error

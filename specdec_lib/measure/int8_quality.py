@@ -1,0 +1,68 @@
+"""`specdec measure editions`: how far the target's int8 edition is from the exact one, on the texts
+that the target wrote at temperature 1 after held-out prompts: the loss in nats per token, the
+Kullback-Leibler divergence, and how often both choose the same likeliest token.
+"""
+
+from collections.abc import Sequence
+
+import pandas as pd
+from tqdm import tqdm
+
+from specdec_lib.core.chance import Sampler
+from specdec_lib.core.context import Context
+from specdec_lib.core.files import DATA
+from specdec_lib.core.protocols import LanguageModel
+from specdec_lib.core.tree import TokenTree
+from specdec_lib.measure.commands.commandline import parse_limit, write_csv
+from specdec_lib.measure.ratios import bootstrap, named_interval
+from specdec_lib.measure.target_text import Texts, every_domain
+from specdec_lib.models.fast.model import FastModel
+from specdec_lib.models.fast.weights import EDITIONS
+from specdec_lib.workload import load_ladder
+
+PLACE = DATA / "measured" / "editions.csv"
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command."""
+    limit = parse_limit("measure editions", __doc__, [PLACE], arguments, 8)
+    prompts = every_domain("held-out", limit)
+    ladder, (texts,) = load_ladder(device="cpu"), Texts.stored((Sampler(1.0),))
+    models = [FastModel(ladder.target.model, "target", edition=edition) for edition in EDITIONS]
+    rows = []
+    for prompt in tqdm(prompts, "editions", unit="prompt"):
+        rows += edition_sums(models, ladder.encode(prompt), texts.of(prompt))
+    table = summarise_editions(pd.DataFrame(rows)).round(6)
+    print(table.to_string(index=False))
+    write_csv(table, PLACE)
+
+
+def edition_sums(
+    models: Sequence[LanguageModel], prompt: tuple[int, ...], text: tuple[int, ...]
+) -> list[dict]:
+    """Per edition, the exact one first, sums over a text: tokens, loss, divergence, same choice."""
+    context = Context.of(prompt)
+    chain = TokenTree.of_paths(context, [text[:-1]])
+    scored = [model.score(context, chain).double() for model in models]
+    exact, *_ = scored = [logits.log_softmax(-1) for logits in scored]
+    return [
+        {
+            "edition": edition,
+            "tokens": len(text),
+            "loss": -own[range(len(text)), text].sum().item(),
+            "divergence": (exact.exp() * (exact - own)).sum().item(),
+            "same": (exact.argmax(-1) == own.argmax(-1)).sum().item(),
+        }
+        for edition, own in zip(EDITIONS, scored, strict=True)
+    ]
+
+
+def summarise_editions(rows: pd.DataFrame) -> pd.DataFrame:
+    """A row per edition: per token, with 95 % intervals over texts."""
+    return pd.DataFrame(
+        {"edition": edition, "texts": len(group), "tokens": group.tokens.sum()}
+        | named_interval("loss", bootstrap(group.loss, group.tokens))
+        | named_interval("divergence", bootstrap(group.divergence, group.tokens))
+        | named_interval("same_choice", bootstrap(group.same, group.tokens))
+        for edition, group in rows.groupby("edition", sort=False)
+    )

@@ -1,0 +1,188 @@
+"""Settings by the clock: some thirty drafts on held-out prompts, beside the tokens per second that
+development prompts and measured pass times predict.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import pandas as pd
+from scipy.optimize import nnls
+from tqdm.auto import tqdm
+
+from specdec_lib.core.chance import Chance, Sampler
+from specdec_lib.core.protocols import Draft
+from specdec_lib.drafts.cascade import from_matrix
+from specdec_lib.drafts.combined import NoDraft
+from specdec_lib.drafts.max_gram import MaxGram
+from specdec_lib.drafts.staged import StagedTree
+from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
+from specdec_lib.measure.cascade.record import format_matrix
+from specdec_lib.measure.contenders import AUTOREGRESSIVE, our_contenders, time_rounds
+from specdec_lib.measure.latency.passes import CONTEXTS, ROWS, curves, one_repeat, pass_tables
+from specdec_lib.measure.racing import race_prompts
+from specdec_lib.measure.ratios import ratios
+from specdec_lib.measure.recorded_target import whole, work_of
+from specdec_lib.measure.settings.staged import scout
+from specdec_lib.theory import Overhead, PassTable
+from specdec_lib.workload import DOMAINS, SPLITS, Ladder, load_prompts, seeds
+
+TREES = ((2, 2), (4, 3), (8, 4), (12, 6), (16, 6), (32, 8))  # budget and depth
+MATRICES = (((1, 4), (0, 4)), ((2, 4), (0, 4)), ((1, 8), (0, 4)), ((3, 4), (0, 4)))
+BEFORE = (64, 256)  # tokens before the passes that predict
+DEEPER = ((1, 0, 4), (0, 2, 4), (0, 0, 4))
+FEW = ("chain of 3", "tree of 8, depth 4", "staged tree of 8, depth 4", "cascade 1 4 / 0 4")
+Kinded = tuple[str, Draft]  # drafts of one kind do the same things more or less often
+
+
+def grid(ladder: Ladder, sampler: Sampler) -> dict[str, Kinded]:
+    """Plain decoding, chains, trees, staged trees and cascades, by name; small and large ones."""
+    small, middle = ladder.draft, ladder.middle
+    match, of_middle = (ladder.match(name, sampler) for name in ("draft", "middle"))
+    chains = {f"chain of {n}": ChainDraft(small, n, match=match) for n in (1, 2, 3, 4, 6, 8)}
+    chains |= {f"chain of {n}, middle": ChainDraft(middle, n, match=of_middle) for n in (2, 4)}
+    tree = partial(TreeDraft, small, match=match)
+    trees = {f"tree of {size}, depth {deep}": tree(budget=size, depth=deep) for size, deep in TREES}
+    few, many = (scout(ladder, sampler, budget=size, depth=5) for size in (4, 8))
+    guides = dict.fromkeys([*trees][2:5], few) | {"chain of 4": many}
+    fed = {
+        f"staged {name}": StagedTree((trees | chains)[name], guide, guided=1)
+        for name, guide in guides.items()
+    }
+    copies = MaxGram(None, 4)
+    cascades = {
+        f"cascade {format_matrix(one)}": from_matrix((small, copies), one, match=match)
+        for one in MATRICES
+    }
+    cascades[f"cascade {format_matrix(DEEPER)}"] = from_matrix((middle, small, copies), DEEPER)
+    kinds = {"chain": chains, "tree": trees, "staged": fed, "cascade": cascades}
+    plain = {AUTOREGRESSIVE: (AUTOREGRESSIVE, NoDraft())}
+    return plain | {name: (kind, own[name]) for kind, own in kinds.items() for name in own}
+
+
+def few(ladder: Ladder, sampler: Sampler) -> dict[str, Kinded]:
+    """One setting of each kind, for sweeps over temperatures and domains."""
+    every = grid(ladder, sampler)
+    return {name: every[name] for name in (AUTOREGRESSIVE, *FEW)}
+
+
+@dataclass(frozen=True)
+class Ranges:
+    """What to measure over.
+
+    rows, contexts    of the curves, and `repeats` passes per place
+    temperatures      of the first domain's sweep; the other domains are swept at the first one
+    domains           of the sweeps; all else is on prompts of the first
+    prompts           of each split, for speeds; half of them for sweeps, a quarter for the ledger
+    settings          the drafts whose speeds are predicted and measured
+    """
+
+    rows: Sequence[int] = ROWS
+    contexts: Sequence[int] = CONTEXTS
+    repeats: int = 25
+    temperatures: Sequence[float] = (0.0, 0.5, 1.0, 1.5)
+    domains: Sequence[str] = DOMAINS
+    prompts: int = 40
+    max_new_tokens: int = 64
+    settings: Callable[[Ladder, Sampler], Mapping[str, Kinded]] = grid
+    seed: int = 0
+    samplers: Sequence[Sampler] = (Sampler(0.0), Sampler(1.0))
+
+    @property
+    def limits(self) -> dict[str, int]:
+        return {"seed": self.seed, "tokens": self.max_new_tokens}
+
+
+def time_settings(ladder: Ladder, sampler: Sampler, ranges: Ranges, progress: bool) -> pd.DataFrame:
+    """`beside_predictions` of what development prompts and pass times say of every draft, and what
+    the clock says on held-out ones.
+
+    In turn, so that both see the same machine: a development prompt, one repeat of the curves of
+    all models, a held-out prompt, and so on.
+    """
+    drafts, (found, passes, trials) = ranges.settings(ladder, sampler), ([], [], [])
+    development, held_out = (load_prompts(ranges.domains[0], one, ranges.prompts) for one in SPLITS)
+    racing = our_contenders(ladder.target, drafts, sampler)
+    timings = race_prompts(racing, ladder, held_out, **ranges.limits)
+    limits = {"max_new_tokens": ranges.max_new_tokens, "stop_tokens": ladder.stop_tokens}
+    own, target = seeds(development, ranges.seed), ladder.target
+    for number in tqdm(range(len(held_out)), desc="clock", disable=not progress, mininterval=1):
+        place = number % len(development)
+        prompt, chance = ladder.encode(development[place]), Chance(own[place], sampler)
+        for name, (kind, draft) in drafts.items():
+            done, _ = time_rounds(target, draft, prompt, chance, **limits)
+            seen = {"work": work_of(done, target.name)}
+            seen["outside"] = sum(one.overhead_seconds for one in done)
+            trials.append({"method": kind, "setting": name} | seen)
+        passes += one_repeat(ladder.models, ranges.rows, BEFORE, number)
+        found += next(timings)
+    prediction = predict_speeds(pd.DataFrame(trials), pass_tables(curves(pd.DataFrame(passes))))
+    return beside_predictions(prediction, pd.DataFrame(map(vars, found)))
+
+
+def beside_predictions(prediction: pd.DataFrame, timings: pd.DataFrame) -> pd.DataFrame:
+    """A row per draft: the columns of `predict_speeds`, its tokens per round as
+    foreseen_tokens_per_round, and of `measured_speed_ups`; predicted_speed_up; error, predicted ÷
+    measured − 1.  Raises ValueError if a predicted draft, or plain decoding, was not measured.
+    """
+    measured = measured_speed_ups(timings).drop(columns="kind")
+    if missing := sorted({AUTOREGRESSIVE, *prediction.draft} - set(measured.draft)):
+        raise ValueError(f"no measurement of {', '.join(missing)}")
+    plain = prediction.predicted[prediction.draft == AUTOREGRESSIVE].iloc[0]
+    found = prediction.rename(columns={"tokens_per_round": "foreseen_tokens_per_round"})
+    both = found.merge(measured, on="draft", validate="1:1")
+    gain, error = both.predicted / plain, both.predicted / both.measured - 1
+    return both.assign(predicted_speed_up=gain, error=error)
+
+
+def measured_speed_ups(timings: pd.DataFrame) -> pd.DataFrame:
+    """Per setting and method, as draft and kind: measured tokens per second, low, high, prompts;
+    speed_up over plain decoding on the same prompts, speed_up_low, speed_up_high; tokens_per_round.
+
+    timings    a row per `Timing`
+    """
+    rows = timings.rename(columns={"setting": "draft", "method": "kind"})
+    by, sides = ("draft", "kind"), ("tokens", "seconds")
+    found = ratios(rows, *sides, by=by).rename(columns={"value": "measured"})
+    gain = ratios(rows.assign(sampling=""), *sides, by=by, baseline=AUTOREGRESSIVE)
+    found[["speed_up", "speed_up_low", "speed_up_high"]] = gain[["value", "low", "high"]]
+    return found.assign(tokens_per_round=ratios(rows, "tokens", "rounds", by=by).value)
+
+
+def fit_overheads(trials: pd.DataFrame) -> dict[str, Overhead]:
+    """Per method the seconds outside the models, linear in rounds, guesses and draft passes: least
+    squares of the relative error over its settings, none below 0.
+
+    trials    rows with method, setting, work and outside
+    """
+    found = {}
+    for method, own in trials.groupby("method", sort=False):
+        settings = [one for _, one in own.groupby("setting", sort=False)]
+        works = [(one.rounds, one.guesses, one.draft_passes) for one in map(whole, settings)]
+        seconds = np.array([max(one.outside.sum(), 1e-9) for one in settings])
+        fitted, _ = nnls(np.array(works, dtype=float) / seconds[:, None], np.ones(len(seconds)))
+        found[method] = Overhead(*fitted.tolist())
+    return found
+
+
+def predict_speeds(trials: pd.DataFrame, tables: Mapping[str, PassTable]) -> pd.DataFrame:
+    """Tokens per second of each setting, from its passes and tokens on development prompts: draft,
+    kind, predicted, tokens_per_round, host_share (of the seconds, outside the models), and
+    round_overhead, guess_overhead and pass_overhead, fitted to all settings of its method.
+
+    trials    as of `fit_overheads`; a setting is a draft, and its method the kind
+    tables    pass seconds by model, as the models count them themselves
+    """
+    overheads, rows = fit_overheads(trials), []
+    for (kind, name), own in trials.groupby(["method", "setting"], sort=False):
+        work, overhead = whole(own), overheads[kind]
+        seconds = work.seconds(tables, overhead)
+        rows.append(
+            {"draft": name, "kind": kind, "predicted": work.tokens / seconds}
+            | {"tokens_per_round": work.tokens_per_round}
+            | {"host_share": 1 - work.model_seconds(tables) / seconds}
+            | {"round_overhead": overhead.round, "guess_overhead": overhead.guess}
+            | {"pass_overhead": overhead.draft_pass}
+        )
+    return pd.DataFrame(rows)

@@ -1,0 +1,238 @@
+"""`specdec plan`: finds the fastest setting for a pair of models on this machine and these prompts,
+says whether speculation pays at all, and writes the setting as JSON.
+
+Passes are timed, every method is counted along what the target writes on development prompts, and
+the best forecast, the best of another method, and a draft without a model race plain decoding on
+held-out prompts. Without --target and --draft it takes the embedded models. Run it alone.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import pandas as pd
+from tqdm.auto import tqdm
+
+from specdec_lib.core.chance import Sampler
+from specdec_lib.core.files import cache_folder, check_output, write_whole
+from specdec_lib.core.kinds import Within, checked
+from specdec_lib.core.protocols import Draft
+from specdec_lib.drafts.combined import NoDraft
+from specdec_lib.measure.commands.commandline import Parser
+from specdec_lib.measure.comparing import add_models, load_given, runtime_notes
+from specdec_lib.measure.contenders import AUTOREGRESSIVE, TOKEN_BY_TOKEN, our_contenders
+from specdec_lib.measure.fingerprints import fingerprint
+from specdec_lib.measure.latency.passes import machine_name
+from specdec_lib.measure.learning import without_network
+from specdec_lib.measure.planning import Named, Tried, forecasts, plan_settings, timed_passes
+from specdec_lib.measure.race_table import over_plain, ratio_table
+from specdec_lib.measure.racing import race_prompts
+from specdec_lib.measure.ratios import LEAST_FOR_WORDS, with_interval, without_few
+from specdec_lib.measure.recorded_target import whole
+from specdec_lib.measure.settings.exported import export_setting
+from specdec_lib.measure.settings.grids import with_int8_drafts
+from specdec_lib.measure.settings.setting import Setting
+from specdec_lib.measure.target_text import write_texts
+from specdec_lib.measure.verdict import HARDLY
+from specdec_lib.models.generation import generation_notes
+from specdec_lib.models.loading import RUNTIMES
+from specdec_lib.theory import Margin, margin
+from specdec_lib.workload import Ladder, Prompt, load_prompts
+
+TOKENS = 64  # new tokens per prompt, at most, as usual
+SETTINGS = 6  # per method, as usual
+PLAIN: Named = (AUTOREGRESSIVE, TOKEN_BY_TOKEN)
+FREE: Named = ("copies and recycled tokens", "no draft model")  # it learns: no replay foretells it
+ADVICE = {
+    "yes": "Speculate",
+    "no": "Do not speculate",
+    "unclear": "No clear gain, so plain decoding is simpler",
+}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to decode with, and why.
+
+    setting      the one with the best forecast, or plain decoding unless `pays` is "yes"
+    pays         "yes", "no" or "unclear": whether it beats plain decoding on held-out prompts
+    forecasts    `measure.planning.forecasts` of every setting on development prompts
+    policy       per situation (`drafts.planned.situation`) the setting that is worth most
+    held_out     rows of `ratio_table` over plain decoding, which is the first; the second has the
+                 best forecast, the third the best of another method; the last is FREE
+    margin       how sensitive the forecast gain of the second is
+    """
+
+    setting: Setting
+    pays: str
+    forecasts: pd.DataFrame
+    policy: Mapping[int, Named]
+    held_out: pd.DataFrame
+    margin: Margin
+
+
+@checked
+def make_plan(
+    ladder: Ladder,
+    sampler: Sampler,
+    development: Sequence[Prompt],
+    held_out: Sequence[Prompt],
+    *,
+    keep: Path | None = None,
+    tokens: int = TOKENS,
+    settings: Annotated[int, Within(1)] = SETTINGS,
+    seed: int = 0,
+) -> Plan:
+    """The plan for these models and prompts on this machine, which should do nothing else.
+
+    development    prompts to plan on; `held_out` are those to judge on
+    keep           a folder for what is finished: the same call goes on there; None keeps nothing
+    tokens         new ones per prompt, at most
+    settings       that are tried of each method
+
+    Raises ValueError if there are fewer than two development prompts or no held-out one.
+    """
+    if len(development) < 2 or not held_out:
+        raise ValueError(
+            "a plan needs 2 development prompts and a held-out one, got"
+            f' {len(development)} and {len(held_out)}; a line may name its "split"'
+        )
+    for prompt in (*development, *held_out):
+        ladder.encode(prompt)  # one that cannot be read is refused before anything is measured
+    limits = {"tokens": tokens, "seed": seed}
+    device = machine_name(str(ladder.target.model.device))
+    given = [one.text for one in development]
+    folder = keep and keep / fingerprint(device, sampler, limits, settings, given, ladder)
+    places = {name: folder and folder / name for name in ("texts", "passes", "held-out")}
+    texts = write_texts(
+        ladder, development, sampler, seed=seed, max_new_tokens=tokens, keep=places["texts"]
+    )
+    passes = timed_passes(ladder, development, texts, places["passes"])
+    policy, tried = plan_settings(ladder, development, texts, passes, most=settings, keep=folder)
+    table = forecasts(tried.trials, tried.prices)
+    best, raced = _to_race(table, tried.drafts)
+    kept = places["held-out"] and places["held-out"] / fingerprint(raced)
+    rows = _race(ladder, sampler, raced, held_out, limits, kept)
+    pays = _pays(rows.iloc[1])
+    name, draft = (best[0], raced[best]) if pays == "yes" else ("plain", NoDraft())
+    setting = Setting(name, draft, sampler)
+    return Plan(setting, pays, table, policy, without_few(rows), _margin(tried, best))
+
+
+def _to_race(table: pd.DataFrame, tried: Mapping[Named, Draft]) -> tuple[Named, dict[Named, Draft]]:
+    """The guessing setting with the best forecast, and the drafts that race: plain decoding, that
+    setting, the best of another method, and FREE.
+    """
+    guessing = table[table.method != AUTOREGRESSIVE].drop_duplicates("method")[:2]
+    names = [*zip(guessing.method, guessing.setting, strict=True)]
+    return names[0], {name: tried[name] for name in (PLAIN, *names)} | {FREE: without_network()}
+
+
+def _race(
+    ladder: Ladder,
+    sampler: Sampler,
+    raced: Mapping[Named, Draft],
+    prompts: Sequence[Prompt],
+    limits: Mapping[str, int],
+    keep: Path | None,
+) -> pd.DataFrame:
+    """The rows of `ratio_table` over plain decoding of these drafts on held-out prompts."""
+    drafts = {setting: (method, draft) for (method, setting), draft in raced.items()}
+    racing = our_contenders(ladder.target, drafts, sampler)
+    bar = tqdm(prompts, "held-out prompts", mininterval=1)
+    timings = race_prompts(racing, ladder, bar, **limits, folder=keep)
+    return over_plain(ratio_table([one for found in timings for one in found], {}))
+
+
+def _margin(tried: Tried, best: Named) -> Margin:
+    trials = tried.trials.groupby(["method", "setting"])
+    prices = tried.prices
+    own, plain = (whole(trials.get_group(name)) for name in (best, PLAIN))
+    return margin(own, plain, prices.passes, prices.outside[best[0]], prices.outside[PLAIN[0]])
+
+
+def _pays(best: pd.Series) -> str:
+    """Whether a row of held-out prompts is faster than plain decoding, interval and all."""
+    if best.tokens_per_round <= HARDLY or best.ratio < 1:
+        return "no"
+    return "yes" if best.ratio_low > 1 else "unclear"
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Parse the command line, measure, print the plan and write its setting."""
+    parser = Parser("plan", __doc__, writes=None)
+    add_models(parser, "float32", limit=10, max_new_tokens=TOKENS)
+    add = parser.add_argument
+    add("--runtime", default="auto", choices=RUNTIMES, help="of our loop (default: fast if it can)")
+    told = f"of each method, counted on development prompts (default: {SETTINGS})"
+    add("--settings", type=int, default=SETTINGS, help=told)
+    add("--json", type=Path, default=Path("plan.json"), help="where the setting is written")
+    parser.add_common("--temperature", 0.0)
+    parser.add_common("--top-k")
+    parser.add_common("--seed", 0)
+    given = parser.parse_args(arguments)
+    check_output(given.json)
+    sampler = Sampler(given.temperature, top_k=given.top_k)
+    development, held_out = (
+        load_prompts(given.prompts, split, given.limit) for split in ("development", "held-out")
+    )
+    ladder = with_int8_drafts(load_given(given)[1])
+    counts = f"{len(development)} development and {len(held_out)} held-out prompts"
+    print(f"{ladder.target.runtime}; {counts} of {given.prompts}", flush=True)
+    notes = generation_notes(ladder.target.model, ladder.tokenizer)
+    for note in (*runtime_notes(ladder, given.runtime), *notes):
+        print(note, flush=True)
+    plan = make_plan(
+        ladder,
+        sampler,
+        development,
+        held_out,
+        keep=cache_folder() / "plan",
+        tokens=given.max_new_tokens,
+        settings=given.settings,
+        seed=given.seed,
+    )
+    write_whole(given.json, export_setting(plan.setting).encode())
+    print(plan_in_words(plan))
+    print(
+        f"The setting is written to {given.json}; `specdec hf {given.json}` shows other engines'."
+    )
+
+
+def plan_in_words(plan: Plan) -> str:
+    """The best forecasts, the verdict, the best of another method, and what it hangs on."""
+    _, best, *others, free = plan.held_out.itertuples(index=False)
+    table = plan.forecasts
+    hangs = plan.margin
+    foreseen = table.set_index(["method", "setting"]).loc[(best.method, best.setting)]
+    few = " Too few prompts to rely on." if best.prompts < LEAST_FOR_WORDS else ""
+    lines = (
+        f"{len(table)} settings were counted on {table.prompts.max()} prompts; the best forecasts:",
+        table.head(5).drop(columns="prompts").round(2).to_string(index=False),
+        f"\n{ADVICE[plan.pays]}: on {best.prompts} held-out prompts {_told(best)}.",
+        f"{best.ms_per_token:.2f} ms per token; the forecast was {foreseen.ms_per_token:.2f}.{few}",
+        *(f"Best forecast of another method: {_told(one)}." for one in others),
+        f"Without a draft model: {_told(free)}.",
+        f"On development prompts a round gives {hangs.tokens:.2f} tokens and pays from"
+        f" {hangs.needed:.2f} on; by the forecast it would be {hangs.free_drafts:.2f} times as fast"
+        f" as plain decoding if drafting were free, and {hangs.free_rows:.2f} times if verifying"
+        " many rows took no longer than one.",
+        *_break_even(hangs.dearer_drafts),
+    )
+    return "\n".join(lines)
+
+
+def _break_even(times: float) -> list[str]:
+    """A line that says how many times as long its drafts' passes may take, if it has any."""
+    if times <= 0:
+        return ["It would not pay with free drafts either."]
+    if math.isinf(times):
+        return []
+    return [f"It breaks even where its drafts' passes take {times:.2g} times as long."]
+
+
+def _told(row: tuple) -> str:
+    gain = with_interval(row.ratio, row.ratio_low, row.ratio_high)
+    return f"{row.method} ({row.setting}) is {gain} times as fast as plain decoding"

@@ -1,0 +1,140 @@
+"""`specdec measure regret`: what a plan loses against the best of all settings that were tried,
+and the planned draft beside each of them, in data/measured/regret.csv.
+
+Settings are chosen on development prompts (the plan), or on one half of the held-out prompts (the
+best), and compared on the other half. Tokens and passes are counted along the target's own text;
+passes are priced as notebook 05 measured them on this machine, and the rest as the clock says.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import astuple, replace
+from itertools import chain, product
+from pathlib import Path
+
+import pandas as pd
+import torch
+from tqdm.auto import tqdm
+from transformers import LlamaForCausalLM
+
+from specdec_lib.core.chance import Sampler
+from specdec_lib.core.files import DATA, cache_folder
+from specdec_lib.measure.commands.commandline import parse_limit, write_csv
+from specdec_lib.measure.fingerprints import fingerprint
+from specdec_lib.measure.latency import machine_name, stored_tables
+from specdec_lib.measure.latency.passes import pass_tables
+from specdec_lib.measure.planning import PLANNED, forecasts, plan_settings, try_settings
+from specdec_lib.measure.ratios import sampling_of
+from specdec_lib.measure.settings.grids import with_int8_drafts
+from specdec_lib.measure.settings.staged import SAMPLERS
+from specdec_lib.measure.target_text import Texts, write_texts
+from specdec_lib.models.fast.model import FastModel
+from specdec_lib.theory import PassTable
+from specdec_lib.workload import DOMAINS, SPLITS, Ladder, Prompt, load_ladder, load_prompts
+
+PLACE = DATA / "measured" / "regret.csv"
+SPEED_UP = ["speed_up", "speed_up_low", "speed_up_high"]
+TOKENS, SETTINGS = 64, 5  # of a text, and of each method
+HALVES = ["first", "second"]  # of the held-out prompts
+BEST = "best fixed, in hindsight"
+COLUMNS = """pair sampling domain method setting prompts tokens_per_round forecast ms_per_token
+    first second speed_up speed_up_low speed_up_high slower slower_low slower_high""".split()
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Parse the command line, count, and write the table."""
+    asked = [PLACE], arguments, 10, "of each domain and split"
+    limit, rows = parse_limit("measure regret", __doc__, *asked), []
+    for name, ladder, samplers, domains, tokens in pairs():
+        table, target = stored_tables(machine_name())["latency"], ladder.target.name
+        own = pass_tables(table, "fast", column="seconds")[target]
+        passes = pass_tables(table, "int8") | {target: own}
+        for sampler, domain in tqdm([*product(samplers, domains)], name):
+            same = (machine_name(), sampler, domain, limit, tokens, ladder)
+            keep = cache_folder() / "regret" / fingerprint(*same)
+            splits = [load_prompts(domain, split, limit) for split in SPLITS]
+            prompts = [*chain(*splits)]
+            texts = write_texts(
+                ladder, prompts, sampler, max_new_tokens=tokens, keep=keep / "texts"
+            )
+            own = regret_rows(ladder, *splits, texts, passes, keep=keep)
+            labels = {"sampling": sampling_of(*astuple(sampler)), "domain": domain}
+            rows.append(own.assign(pair=name, **labels))
+            tqdm.write(summarise_regret(rows[-1]).round(3).to_string(index=False))
+    write_csv(pd.concat(rows)[COLUMNS], PLACE, 6)
+
+
+def pairs() -> Iterator[tuple[str, Ladder, Sequence[Sampler], Sequence[str], int]]:
+    """Name, models, samplers, domains and tokens of a text: of the embedded ladder; of its middle
+    model as a target, with the draft; and of both with random weights, where every token is a round
+    (greedily such a model repeats itself).
+    """
+    exact = load_ladder(device="cpu", runtime="fast")
+    yield "SmolLM2-135M and its drafts", with_int8_drafts(exact), SAMPLERS, DOMAINS, TOKENS
+    small = replace(exact, target=exact.middle, middle=None, katz=None)
+    yield "4 layers and 1", with_int8_drafts(small), SAMPLERS, DOMAINS[:2], TOKENS
+    torch.manual_seed(0)
+    target, draft = (
+        FastModel(LlamaForCausalLM(one.model.config), one.name)
+        for one in (small.target, small.draft)
+    )
+    nothing = with_int8_drafts(replace(small, target=target, draft=draft))
+    yield "random weights", nothing, SAMPLERS[1:], DOMAINS[:1], 12
+
+
+def regret_rows(
+    ladder: Ladder,
+    development: Sequence[Prompt],
+    held_out: Sequence[Prompt],
+    texts: Texts,
+    passes: Mapping[str, PassTable],
+    *,
+    most: int = SETTINGS,
+    keep: Path | None = None,
+) -> pd.DataFrame:
+    """A row per setting and for the planned draft: method, setting, forecast (milliseconds per
+    token on the development prompts), ms_per_token, tokens_per_round on the held-out ones, first
+    and second (milliseconds on each half of these), speed_up over plain decoding, and slower: its
+    time ÷ that of the planned draft; both with intervals over prompts.
+    """
+    if len(held_out) < 2:
+        raise ValueError(f"regret needs 2 held-out prompts, got {len(held_out)}")
+    _, tried = plan_settings(ladder, development, texts, passes, most=most, keep=keep)
+    found = try_settings(ladder, held_out, texts, tried.drafts, keep)
+    names = [prompt.name for prompt in held_out]
+
+    def by_setting(rows: pd.DataFrame, **options: str) -> pd.DataFrame:
+        return forecasts(rows, tried.prices, **options).set_index(["method", "setting"])
+
+    table = by_setting(found)
+    halves = {half: found[found.prompt.isin(names[place::2])] for place, half in enumerate(HALVES)}
+    for name, rows in {"forecast": tried.trials, **halves}.items():
+        table[name] = by_setting(rows).ms_per_token
+    table[["slower", "slower_high", "slower_low"]] = 1 / by_setting(found, beside=PLANNED)[SPEED_UP]
+    return table.reset_index()
+
+
+def summarise_regret(table: pd.DataFrame) -> pd.DataFrame:
+    """Three rows per pair, sampler and domain: the plan (the setting with the best forecast), the
+    planned draft, and the fixed setting that was best in hindsight.
+
+    Columns: `pair`, `sampling`, `domain`, `choice`, `setting`, `settings` (how many were tried),
+    `prompts`, `ms_per_token`, the speed-up over plain decoding with its interval, and `regret`: by
+    how much the choice is slower than the setting that was best on the other half of the held-out
+    prompts, as the mean over both halves; 0.1 is 10 % slower.
+    """
+    rows, keys = [], ["pair", "sampling", "domain"]
+    for key, own in table.groupby(keys, sort=False):
+        fixed = own[own.method != PLANNED]
+        first, second = (fixed.loc[fixed[half].idxmin()] for half in HALVES)
+        choices = {
+            "the plan": own.loc[own.forecast.idxmin()],
+            "planned draft": own[own.method == PLANNED].iloc[0],
+            BEST: fixed.loc[fixed.ms_per_token.idxmin()],
+        }
+        for name, one in choices.items():
+            regret = (one.second / first.second + one["first"] / second["first"]) / 2 - 1
+            row = dict(zip(keys, key, strict=True)) | {"choice": name}
+            row |= {"setting": f"{one.method}: {one.setting}", "settings": len(fixed)}
+            row |= dict(one[["prompts", "ms_per_token", *SPEED_UP]])
+            rows.append(row | {"regret": regret})
+    return pd.DataFrame(rows)

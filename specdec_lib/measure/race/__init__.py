@@ -1,1 +1,0 @@
-"""One race for every measurement of speed: contenders take turns on the same texts."""

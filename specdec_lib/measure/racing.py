@@ -1,0 +1,173 @@
+"""The race: contenders continue the same texts, each text in a random order, so that what slows the
+machine for a while slows all of them.
+"""
+
+import math
+import random
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from pathlib import Path
+
+import psutil
+
+from specdec_lib.core.chance import Chance, Sampler
+from specdec_lib.core.decode import decode
+from specdec_lib.core.protocols import LanguageModel
+from specdec_lib.drafts.combined import NoDraft
+from specdec_lib.measure.contenders import Contender, Continuation
+from specdec_lib.measure.near_ties import ROUNDING, TWO_PROGRAMS, near_tie
+from specdec_lib.measure.row_cache import Row, RowCache, key_of
+from specdec_lib.measure.target_text import LOOPING, repetition
+from specdec_lib.workload import DOMAINS, Ladder, Prompt, load_prompts, seeds
+
+WARM_UP = 12  # untimed tokens of each contender: the first passes of a shape set things up
+
+
+@dataclass(frozen=True)
+class TargetText:
+    """A prompt, and how the target itself continues it for a seed."""
+
+    name: str
+    prompt: tuple[int, ...]
+    tokens: tuple[int, ...]
+    seed: int
+
+    @property
+    def loops(self) -> bool:
+        """Whether 0.3 or more of it repeats itself."""
+        return repetition(self.tokens) >= LOOPING
+
+
+@dataclass(frozen=True)
+class Timing:
+    """One contender on one text.
+
+    repetition      of the tokens it wrote; NaN where it does not tell them
+    loops           whether the target's own text repeats itself
+    same            whether its text is the target's own; None if it need not be
+    margin          nats by which the target prefers its own token at the first other one, else NaN
+    rounding        whether that is rounding; None where there is no other token
+    load            processes that wanted to run, averaged over a minute by the system
+    """
+
+    method: str
+    runtime: str
+    setting: str
+    temperature: float
+    top_k: int
+    prompt: str
+    tokens: int
+    timed_tokens: int
+    seconds: float
+    rounds: int
+    accepted: int = 0
+    tried: int = 0
+    repetition: float = 0.0
+    loops: bool = False
+    same: bool | None = None
+    margin: float = math.nan
+    rounding: bool | None = None
+    load: float = math.nan
+    passes: Mapping[str, int] = field(default_factory=dict)
+
+
+def target_texts(
+    ladder: Ladder, prompts: Sequence[Prompt], sampler: Sampler, *, tokens: int, seed: int
+) -> Iterator[TargetText]:
+    """Each prompt continued by plain decoding, up to a stop token or by `tokens` tokens."""
+    limits = {"max_new_tokens": tokens, "stop_tokens": ladder.stop_tokens}
+    for prompt, own in zip(prompts, seeds(prompts, seed), strict=True):
+        given = ladder.encode(prompt)
+        made = decode(ladder.target, NoDraft(), given, Chance(own, sampler), **limits)
+        yield TargetText(prompt.name, given, made.tokens, own)
+
+
+def race(
+    contenders: Sequence[Contender],
+    text: TargetText,
+    target: LanguageModel,
+    *,
+    seed: int = 0,
+    strict: bool = True,
+) -> list[Timing]:
+    """The timings of all contenders on a text, in their order.
+
+    strict    refuse a text that is not the target's own by more than rounding, or by more than
+              `TWO_PROGRAMS` nats
+
+    Raises ValueError if a contender writes another number of tokens, or, where `strict`, an exact
+    one another text: it would be timed for other work.
+    """
+    places, made = range(len(contenders)), {}
+    for place in random.Random(f"{seed}/{text.name}").sample(places, len(places)):
+        made[place] = contenders[place].run(text.prompt, len(text.tokens), text.seed)
+    return [_timing(one, text, made[place], target, strict) for place, one in enumerate(contenders)]
+
+
+def race_prompts(
+    contenders: Sequence[Contender],
+    ladder: Ladder,
+    prompts: Iterable[Prompt],
+    *,
+    tokens: int,
+    seed: int = 0,
+    folder: Path | None = None,
+    warm_up: int = WARM_UP,
+    strict: bool = True,
+) -> Iterator[list[Timing]]:
+    """`race` on what the target writes after these prompts: per prompt the timings of all
+    contenders, read where an earlier run kept them in `folder`, else kept there.
+
+    tokens     that the target writes after a prompt, at most
+    warm_up    tokens that each contender first writes after a development prompt, untimed: a draft
+               that learns from them knows nothing of what is timed
+    """
+    warm = False
+
+    def run(prompt: Prompt) -> list[Row]:
+        nonlocal warm
+        if not warm:
+            domain = prompt.domain if prompt.domain in DOMAINS else DOMAINS[0]
+            other = ladder.encode(load_prompts(domain, "development", 1)[0])
+            for contender in contenders:
+                contender.run(other, warm_up, seed)
+            warm = True
+        [text] = target_texts(ladder, [prompt], contenders[0].sampler, tokens=tokens, seed=seed)
+        made = race(contenders, text, ladder.target, seed=seed, strict=strict)
+        return [asdict(one) for one in made]
+
+    for prompt in prompts:
+        rows = RowCache(folder).rows(key_of(prompt), partial(run, prompt), len(contenders))
+        yield [Timing(**row) for row in rows]
+
+
+def _timing(
+    contender: Contender, text: TargetText, found: Continuation, target: LanguageModel, strict: bool
+) -> Timing:
+    labels = {name: vars(contender)[name] for name in ("method", "runtime", "setting")}
+    sampler, tie = contender.sampler, None
+    if found.tokens and len(found.tokens) != len(text.tokens):
+        wrote = f"wrote {len(found.tokens)} tokens of {text.name}, {len(text.tokens)}"
+        raise ValueError(f"{', '.join(labels.values())} {wrote} were asked for")
+    if contender.exact:
+        both, chance = (text.tokens, found.tokens), Chance(text.seed, sampler)
+        tie = near_tie(target, text.prompt, *both, chance, floor=TWO_PROGRAMS)
+    if strict and tie and (tie.verdict != ROUNDING or tie.margin > TWO_PROGRAMS):
+        far = f"token {tie.place} of {text.name} lies {tie.margin:.3g} nats below the best"
+        raise ValueError(f"{', '.join(labels.values())} does not write what the target does: {far}")
+    counted = ("timed_tokens", "seconds", "rounds", "accepted", "tried", "passes")
+    return Timing(
+        **labels,
+        **{name: vars(found)[name] for name in counted},
+        temperature=sampler.temperature,
+        top_k=sampler.top_k or 0,
+        prompt=text.name,
+        tokens=len(found.tokens) or found.timed_tokens,
+        repetition=repetition(found.tokens) if found.tokens else math.nan,
+        loops=text.loops,
+        same=tie is None if contender.exact else None,
+        margin=tie.margin if tie else math.nan,
+        rounding=tie.verdict == ROUNDING if tie else None,
+        load=psutil.getloadavg()[0],
+    )

@@ -1,0 +1,130 @@
+"""The settings of a sweep, the generations that they give, and a table with a row for each."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+
+import pandas as pd
+from tqdm.auto import tqdm
+
+from specdec_lib.core.chance import Chance
+from specdec_lib.core.decode import Generation, decode
+from specdec_lib.core.kinds import checked
+from specdec_lib.core.verify import look_up
+from specdec_lib.measure.fingerprints import fingerprint
+from specdec_lib.measure.recorded_target import OwnText, replay_draft
+from specdec_lib.measure.row_cache import Row, RowCache, key_of
+from specdec_lib.measure.settings.setting import Setting, check_settings
+from specdec_lib.measure.target_text import Texts, repetition
+from specdec_lib.workload import Ladder, Pair, Prompt, seeds
+
+
+@checked
+def generations(
+    settings: Sequence[Setting],
+    prompts: Sequence[Prompt],
+    ladder: Ladder | Pair,
+    *,
+    seed: int = 0,
+    max_new_tokens: int = 128,
+    texts: Sequence[Texts] = (),
+    progress: bool = True,
+) -> Iterator[tuple[Setting, Prompt, Generation]]:
+    """Every prompt decoded under every setting; noise follows from the prompt's name and the seed.
+
+    texts    what the target writes, one per sampler: settings under `look_up` are replayed along
+             them, which gives the same rounds without a pass of it
+    """
+    check_settings(settings)
+    for one in texts:
+        if one.seed != seed or one.max_new_tokens < max_new_tokens:
+            these = f"texts of seed {one.seed} and up to {one.max_new_tokens} tokens"
+            asked = f"seed {seed} and {max_new_tokens} tokens"
+            raise ValueError(f"{these} cannot be replayed with {asked}")
+    known = {one.sampler: one for one in texts}
+    total, stops = len(settings) * len(prompts), ladder.stop_tokens
+    with tqdm(total=total, desc="sweep", disable=not progress, mininterval=1) as bar:
+        for prompt, own in zip(prompts, seeds(prompts, seed), strict=True):
+            tokens = ladder.encode(prompt)
+            for setting in settings:
+                chance, draft, rule = Chance(own, setting.sampler), setting.draft, setting.rule
+                if rule is look_up and setting.sampler in known:
+                    written = known[setting.sampler].of(prompt)
+                    text = OwnText.of(ladder.target, tokens, written, max_new_tokens)
+                    made = replay_draft(text, draft, chance, stop_tokens=stops)
+                else:
+                    limits = {"max_new_tokens": max_new_tokens, "stop_tokens": stops}
+                    made = decode(ladder.target, draft, tokens, chance, rule=rule, **limits)
+                yield setting, prompt, made
+                bar.update()
+
+
+def generation_row(
+    setting: Setting, prompt: Prompt, generation: Generation, target: str = "target"
+) -> Row:
+    """One generation as a row of the table; of the model called `target`, which makes no pass along
+    a text, a pass over each round's tree is counted, without seconds.
+    """
+    rounds = generation.rounds
+    row = {"draft": setting.name, **asdict(setting.sampler), "rule": setting.rule.__name__}
+    row |= {"prompt": prompt.name, "tokens": len(generation.tokens), "rounds": len(rounds)}
+    for name in ("proposed", "accepted", "tried"):
+        row[name] = sum(getattr(one, name) for one in rounds)
+    row["repetition"] = repetition(generation.tokens)
+    row["stop"] = generation.stop
+    counts = {target: [(1, len(one.tree)) for one in rounds]}
+    for name in rounds[0].usage:  # also the target's own passes, where it makes them
+        counts[name] = [(one.usage[name].passes, one.usage[name].rows) for one in rounds]
+    row |= {f"{name}_passes": sum(passes for passes, _ in own) for name, own in counts.items()}
+    row |= {f"{name}_rows": sum(rows for _, rows in own) for name, own in counts.items()}
+    for name, own in counts.items():
+        pairs = zip(own, rounds, strict=True)
+        read = sum(passes * one.tree.root_position for (passes, _), one in pairs)
+        row[f"{name}_context_tokens"] = read
+    row["seconds"] = sum(one.seconds for one in rounds)
+    row["prefill_seconds"] = sum(used.seconds for used in generation.prefill.values())
+    row["overhead_seconds"] = sum(one.overhead_seconds for one in rounds)
+    for name in rounds[0].usage:
+        row[f"{name}_seconds"] = sum(one.usage[name].seconds for one in rounds)
+    return row
+
+
+@checked
+def sweep(
+    settings: Sequence[Setting],
+    prompts: Sequence[Prompt],
+    ladder: Ladder | Pair,
+    *,
+    seed: int = 0,
+    max_new_tokens: int = 128,
+    texts: Sequence[Texts] = (),
+    progress: bool = True,
+    keep: str | Path | None = None,
+) -> pd.DataFrame:
+    """Decode every prompt under every setting, the settings interleaved within a prompt.
+
+    texts    see `generations`
+    keep     a folder where the rows of each finished prompt are kept, for sweeps of the same
+             settings, models, seed, length, texts and code; a damaged file is decoded again
+
+    The columns are: draft, temperature, top_k, top_p, rule, prompt; tokens, rounds, proposed,
+    accepted, tried, repetition; stop, why the generation ended ("stop token", "length" or
+    "context"); per model its passes, its rows, and the length up to the round's root summed over
+    its passes; seconds of all rounds, of reading the prompt before them, of the rounds outside the
+    models, and per model within them. Seconds along a text are without the target's. All columns
+    but those of seconds are the same whether the sweep was interrupted or not.
+    """
+    if not prompts:
+        raise ValueError("a sweep needs prompts, got none")
+    options = {"seed": seed, "max_new_tokens": max_new_tokens, "texts": texts}
+    kept = RowCache(Path(keep) / fingerprint(settings, ladder, options) if keep else None)
+
+    def rows(prompt: Prompt) -> list[Row]:
+        made = generations(settings, [prompt], ladder, **options, progress=False)
+        return [generation_row(one, prompt, done, ladder.target.name) for one, _, done in made]
+
+    bar = tqdm(prompts, "sweep", disable=not progress, mininterval=1)
+    return pd.DataFrame(
+        [row for prompt in bar for row in kept.rows(key_of(prompt), partial(rows, prompt))]
+    )

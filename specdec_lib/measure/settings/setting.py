@@ -1,0 +1,30 @@
+"""A setting: a draft under a name, with a sampler and a rule."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from specdec_lib.core.chance import Sampler
+from specdec_lib.core.decode import refuse_learners
+from specdec_lib.core.kinds import checked
+from specdec_lib.core.protocols import Draft, Rule
+from specdec_lib.core.verify import look_up
+
+
+@checked
+@dataclass(frozen=True)
+class Setting:
+    """One point of the grid: a draft under a name, a sampler and a rule."""
+
+    name: str
+    draft: Draft
+    sampler: Sampler = Sampler()
+    rule: Rule = look_up
+
+
+def check_settings(settings: Sequence[Setting]) -> None:
+    """Raises ValueError if there is none, two share name, sampler and rule, or a draft learns."""
+    keys = [(setting.name, setting.sampler, setting.rule) for setting in settings]
+    if not keys or len(set(keys)) < len(keys):
+        wanted = "a sweep needs settings with different names, samplers or rules"
+        raise ValueError(f"{wanted}, got {[key[0] for key in keys]}")
+    refuse_learners("a sweep", *(setting.draft for setting in settings))
