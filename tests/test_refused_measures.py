@@ -23,7 +23,7 @@ from specdec_lib.measure.latency.passes import pass_tables, time_passes, with_ro
 from specdec_lib.measure.latency.predict import beside_predictions
 from specdec_lib.measure.race_table import counterfactuals, ratio_table, stored_ledger
 from specdec_lib.measure.racing import Timing
-from specdec_lib.measure.ratios import bootstrap
+from specdec_lib.measure.ratios import interval
 from specdec_lib.measure.settings import grids
 from specdec_lib.measure.tuned_methods import tune_contenders
 from specdec_lib.models.katz.model import Katz
@@ -121,7 +121,7 @@ def test_a_bigram_table_without_the_last_token_is_refused():
 @pytest.mark.parametrize(
     "call, said",
     [
-        (lambda: bootstrap([1, 2], [1]), "as many numerators as denominators, got 2 and 1"),
+        (lambda: interval([1, 2], [1]), "as many numerators as denominators, got 2 and 1"),
         (lambda: acceptance.tokens(GUESSES, ["nonsense"]), "by holds different columns of prompt"),
         (lambda: acceptance.rank_rates(GUESSES[:0]), "at least 1 row, got an empty table"),
         (lambda: time_passes([], progress=False), "timing needs models"),

@@ -24,7 +24,7 @@ from specdec_lib.measure.ratios import (
     per_prompt,
     ratios,
     sampling_of,
-    summarise,
+    summarise_rounds,
     with_sampling,
     without_few,
 )
@@ -100,7 +100,7 @@ def test_a_summary_keeps_settings_apart():
     settings = {"draft": "x", "temperature": 1.0, "top_p": 1.0, "rounds": 10}
     settings |= {"top_k": [None, None, 50, None], "rule": ["look_up"] * 3 + ["reject"]}
     counts = {"tokens": [10, 40, 20, 30], "accepted": [0, 30, 0, 0], "tried": [10, 40, 0, 0]}
-    table = summarise(pd.DataFrame(settings | counts | {"repetition": [0.0, 0.9, 0.9, 0.9]}))
+    table = summarise_rounds(pd.DataFrame(settings | counts | {"repetition": [0.0, 0.9, 0.9, 0.9]}))
     assert table.tokens_per_round.tolist() == [2.5, 2, 3] and table.prompts.tolist() == [2, 1, 1]
     assert table.acceptance_rate.isna().tolist() == [False, True, True]
     first = table.iloc[0]
@@ -154,7 +154,7 @@ def test_a_number_that_is_missing_or_infinite_is_no_zero(value):
         partial(ratios, numerator="bytes", denominator="tokens"),
         partial(ratios, numerator="bytes", denominator="tokens", by=["draft"], baseline="plain"),
         partial(per_prompt, column="bytes", baseline="plain"),
-        partial(summarise, by=["draft", "sampling"]),
+        partial(summarise_rounds, by=["draft", "sampling"]),
     ],
 )
 def test_a_table_without_samplers_in_words_is_told_where_they_come_from(count):

@@ -146,7 +146,7 @@ def main(arguments: list[str] | None = None) -> None:
     prompts, ladder = load_given(given)
     print(_heading(ladder, sampler, given, len(prompts)), flush=True)
     limits = {"max_new_tokens": given.max_new_tokens, "seed": given.seed}
-    summary = method_summary(compare_methods(ladder, prompts, sampler, **limits), seed=given.seed)
+    summary = method_summary(compare_methods(ladder, prompts, sampler, **limits))
     table = without_few(summary)
     print(table[SHOWN].round(2).to_string(index=False, na_rep="–"))
     print(f"\n{verdict(summary)}", flush=True)

@@ -12,7 +12,7 @@ import pandas as pd
 from specdec_lib.core.files import DATA, cache_folder
 from specdec_lib.measure.commands.commandline import parse_limit, write_csv
 from specdec_lib.measure.commands.pages import README, replace_marked
-from specdec_lib.measure.ratios import summarise, with_interval, with_sampling
+from specdec_lib.measure.ratios import summarise_rounds, with_interval, with_sampling
 from specdec_lib.measure.replaying import sweep
 from specdec_lib.measure.settings.setting import Setting
 from specdec_lib.measure.settings.staged import staged_settings, table_settings
@@ -81,7 +81,7 @@ def summarise_domains(rows: pd.DataFrame, checks: pd.DataFrame) -> pd.DataFrame:
         pd.concat([*(one[one.domain == name] for name in DOMAINS), one.assign(domain=ALL)])
         for one in (rows, checks)
     )
-    found = summarise(rows, KEYS).set_index(KEYS)
+    found = summarise_rounds(rows, KEYS).set_index(KEYS)
     sums = rows.groupby(KEYS)[["tokens", "rounds", "draft_passes", "middle_passes"]].sum()
     for name in ("draft_passes", "middle_passes"):
         found[f"{name}_per_round"] = sums[name] / sums.rounds
@@ -103,7 +103,7 @@ def markdown(table: pd.DataFrame) -> str:
     lines = [
         f"Measured by `make table` on {first.prompts.iloc[0]:.0f} held-out prompts, a quarter of"
         " each domain, along the target's texts of at most 256 tokens in float32"
-        f" ({texts}). Intervals are 95 %, by bootstrap over prompts. Of"
+        f" ({texts}). Intervals are 95 %, by Student's t over prompts. Of"
         f" {whole.decoded.sum():.0f} generations that were really decoded,"
         f" {whole.agreeing.sum():.0f} have the very counts.",
         "",

@@ -14,7 +14,7 @@ from specdec_lib.core.files import DATA
 from specdec_lib.core.protocols import LanguageModel
 from specdec_lib.core.tree import TokenTree
 from specdec_lib.measure.commands.commandline import parse_limit, write_csv
-from specdec_lib.measure.ratios import bootstrap, named_interval
+from specdec_lib.measure.ratios import Ratio, summarise
 from specdec_lib.measure.target_text import Texts, every_domain
 from specdec_lib.models.fast.model import FastModel
 from specdec_lib.models.fast.weights import EDITIONS
@@ -59,10 +59,12 @@ def edition_sums(
 
 def summarise_editions(rows: pd.DataFrame) -> pd.DataFrame:
     """A row per edition: per token, with 95 % intervals over texts."""
-    return pd.DataFrame(
-        {"edition": edition, "texts": len(group), "tokens": group.tokens.sum()}
-        | named_interval("loss", bootstrap(group.loss, group.tokens))
-        | named_interval("divergence", bootstrap(group.divergence, group.tokens))
-        | named_interval("same_choice", bootstrap(group.same, group.tokens))
-        for edition, group in rows.groupby("edition", sort=False)
-    )
+    ratios = {
+        "loss": Ratio("loss", "tokens"),
+        "divergence": Ratio("divergence", "tokens"),
+        "same_choice": Ratio("same", "tokens", share=True),
+    }
+    found = summarise(rows, ["edition"], ratios)
+    found.insert(1, "texts", found.pop("prompts"))
+    found.insert(2, "tokens", [*rows.groupby("edition", sort=False).tokens.sum()])
+    return found

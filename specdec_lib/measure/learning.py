@@ -29,7 +29,7 @@ from specdec_lib.measure.fingerprints import fingerprint
 from specdec_lib.measure.latency import machine_name
 from specdec_lib.measure.race_table import ALL
 from specdec_lib.measure.racing import race_prompts
-from specdec_lib.measure.ratios import bootstrap, named_interval, sampling_of
+from specdec_lib.measure.ratios import Ratio, sampling_of, summarise
 from specdec_lib.measure.row_cache import Row, RowCache
 from specdec_lib.measure.settings.grids import with_int8_drafts
 from specdec_lib.workload import DOMAINS, Ladder, Prompt, load_ladder, load_prompts
@@ -81,20 +81,17 @@ def summarise_learning(table: pd.DataFrame) -> pd.DataFrame:
     """Per sampler, domain (and all together) and draft: tokens per round, milliseconds per token,
     and the speed-up over plain decoding of the same prompts, with 95 % intervals over prompts.
     """
-    rows = []
+    ratios = {
+        "tokens_per_round": Ratio("tokens", "rounds"),
+        "ms_per_token": Ratio("seconds", "tokens", times=1000, ends=False),
+        "speed_up": Ratio("tokens", "seconds", relative=True),
+    }
+    within = ["sampling", "domain"]
+    plain = {"draft": AUTOREGRESSIVE}
     whole = pd.concat([table, table.assign(domain=ALL)])
-    for (sampling, domain), own in whole.groupby(["sampling", "domain"], sort=False):
-        parts = {name: one.set_index("prompt") for name, one in own.groupby("draft", sort=False)}
-        for name, one in parts.items():
-            plain = parts[AUTOREGRESSIVE].loc[one.index]
-            times = (plain.seconds, plain.tokens, one.seconds, one.tokens)
-            rows.append(
-                {"sampling": sampling, "domain": domain, "draft": name, "prompts": len(one)}
-                | named_interval("tokens_per_round", bootstrap(one.tokens, one.rounds))
-                | {"ms_per_token": 1000 * one.seconds.sum() / one.tokens.sum()}
-                | named_interval("speed_up", bootstrap(*times))
-            )
-    return pd.DataFrame(rows)
+    found = summarise(whole, [*within, "draft"], ratios, baseline=plain, within=within)
+    found.insert(3, "prompts", found.pop("prompts"))
+    return found
 
 
 def main(arguments: list[str] | None = None) -> None:

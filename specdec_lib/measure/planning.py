@@ -23,7 +23,7 @@ from specdec_lib.measure.contenders import AUTOREGRESSIVE
 from specdec_lib.measure.fingerprints import fingerprint
 from specdec_lib.measure.latency.passes import ROWS, curves, pass_tables, time_passes
 from specdec_lib.measure.latency.predict import fit_overheads
-from specdec_lib.measure.ratios import bootstrap, named_interval
+from specdec_lib.measure.ratios import Ratio, summarise
 from specdec_lib.measure.recorded_target import OwnText, replay_draft, whole, work_of
 from specdec_lib.measure.row_cache import Row, RowCache, key_of
 from specdec_lib.measure.settings.grids import ON_TREES, OURS, drafts
@@ -136,21 +136,22 @@ def forecasts(
     """A row per setting, the fastest first: method, setting, prompts, tokens_per_round,
     ms_per_token, and speed_up over a method of one setting, with its interval over prompts.
     """
-    keys, counts, rows = ["method", "setting"], [], []
+    keys = ["method", "setting"]
+    counts = []
     for (*key, prompt), own in trials.groupby([*keys, "prompt"], sort=False):
         work = whole(own)
         seconds = work.seconds(prices.passes, prices.outside[key[0]])
         counts.append((*key, prompt, work.tokens, work.rounds, seconds))
-    counts = pd.DataFrame(counts, columns=[*keys, "prompt", "tokens", "rounds", "seconds"])
-    alone = counts[counts.method == beside].set_index("prompt")
-    for key, own in counts.groupby(keys, sort=False):
-        base = alone.loc[own.prompt]
-        gain = bootstrap(base.seconds, base.tokens, own.seconds, own.tokens)
-        row = dict(zip(keys, key, strict=True)) | {"prompts": len(own)}
-        row["tokens_per_round"] = own.tokens.sum() / own.rounds.sum()
-        row["ms_per_token"] = 1000 * own.seconds.sum() / own.tokens.sum()
-        rows.append(row | named_interval("speed_up", gain))
-    return pd.DataFrame(rows).sort_values("ms_per_token", kind="stable", ignore_index=True)
+    columns = [*keys, "prompt", "tokens", "rounds", "seconds"]
+    ratios = {
+        "tokens_per_round": Ratio("tokens", "rounds", ends=False),
+        "ms_per_token": Ratio("seconds", "tokens", times=1000, ends=False),
+        "speed_up": Ratio("tokens", "seconds", relative=True),
+    }
+    counted = pd.DataFrame(counts, columns=columns)
+    found = summarise(counted, keys, ratios, baseline={"method": beside})
+    found.insert(2, "prompts", found.pop("prompts"))
+    return found.sort_values("ms_per_token", kind="stable", ignore_index=True)
 
 
 def follow_policy(

@@ -12,11 +12,18 @@ import numpy as np
 import pandas as pd
 
 from specdec_lib.core.files import DATA, write_whole
-from specdec_lib.measure import ratios
 from specdec_lib.measure.commands.pages import README
 from specdec_lib.measure.contenders import AUTOREGRESSIVE, HF, LLAMA_CPP
 from specdec_lib.measure.racing import Timing
-from specdec_lib.measure.ratios import sampling_of, without_few
+from specdec_lib.measure.ratios import (
+    LEAST_FOR_WORDS,
+    LEAST_PROMPTS,
+    interval,
+    named_interval,
+    sampling_of,
+    with_interval,
+    without_few,
+)
 
 MEASURED = DATA / "measured"
 ALL = "all"  # domains together
@@ -131,7 +138,7 @@ def paired_speed(
     some, columns = timings.set_index("prompt"), ["timed_tokens", "seconds"]
     own, base = (some[some.method == name][columns] for name in (method, baseline))
     both = own.merge(base, left_index=True, right_index=True)
-    return *ratios.bootstrap(*(both[name] for name in both)), len(both)
+    return *interval(*(both[name] for name in both)), len(both)
 
 
 def over_plain(raced: pd.DataFrame) -> pd.DataFrame:
@@ -170,7 +177,7 @@ def counterfactuals(ledger: pd.DataFrame, raced: pd.DataFrame) -> pd.DataFrame:
 
 def _row(own: pd.DataFrame, base: pd.DataFrame) -> dict[str, object]:
     columns = (base.seconds, base.timed_tokens, own.seconds, own.timed_tokens)
-    ratio = ratios.bootstrap(*columns, least=ratios.LEAST_FOR_WORDS)
+    ratio = interval(*columns, least=LEAST_FOR_WORDS)
     each = base.seconds * own.timed_tokens / (own.seconds * base.timed_tokens)
     each = each[(each > 0) & (each < math.inf)]
     first, milliseconds = own.iloc[0], 1000 * _per_token(own)
@@ -181,7 +188,7 @@ def _row(own: pd.DataFrame, base: pd.DataFrame) -> dict[str, object]:
         "tokens": own.tokens.sum(),
         "repetition": float(np.average(own.repetition, weights=own.tokens)),
         "ms_per_token": milliseconds,
-        **ratios.named_interval("ratio", ratio),
+        **named_interval("ratio", ratio),
         "geometric_mean": math.exp(np.log(each).mean()),
         "tokens_per_round": own.tokens.sum() / own["rounds"].sum(),
         "least_ms_per_token": milliseconds,  # older files have the fastest of several repeats
@@ -223,7 +230,7 @@ def speeds(table: pd.DataFrame) -> str:
         for one in whole[whole.method == method].itertuples():
             # Hugging Face may have run in another precision under each sampler
             runtime, setting = one.runtime.partition(" ")[0], one.setting.partition(" [")[0]
-            ratio = ratios.with_interval(one.ratio, one.ratio_low, one.ratio_high)
+            ratio = with_interval(one.ratio, one.ratio_low, one.ratio_high)
             own = f"{one.ms_per_token:.2f} | {ratio} | {setting}"
             cells.setdefault(runtime, []).append(own)
         for runtime, own in cells.items():
@@ -246,11 +253,11 @@ def _conditions(whole: pd.DataFrame, parts: dict[str, pd.DataFrame]) -> str:
         f"Measured by `make bench` on {threads} ({first.machine}), on held-out prompts, a quarter"
         f" of each domain ({counts}; a load above 1: other processes ran too). Every method is"
         " tuned on development prompts and timed on held-out ones, interleaved; intervals are 95 %,"
-        " by bootstrap over prompts."
+        " by Student's t over prompts."
     )
     if fewer < whole.prompts.max():
         said += f" Other programs and runtimes ran on {fewer} prompts, on which their ratios stand"
-        said += ", too few for an interval." if fewer < ratios.LEAST_PROMPTS else "."
+        said += ", too few for an interval." if fewer < LEAST_PROMPTS else "."
     if LLAMA_CPP in set(whole.method):
         said += " llama.cpp ran as `llama-bench`: as many tokens after as long a context, of no"
         said += " text and without sampling, from the file of four bits."

@@ -1,17 +1,18 @@
 """Rows in, a table with intervals out, and what it comes to in words: speculate, or do not."""
 
 import math
+from functools import partial
 
 import pandas as pd
 
-from specdec_lib.measure.ratios import LEAST_FOR_WORDS, LEAST_PROMPTS, bootstrap, named_interval
+from specdec_lib.measure.ratios import LEAST_FOR_WORDS, LEAST_PROMPTS, Ratio, summarise
 
 PLAIN, HUGGING_PLAIN = "plain", "Hugging Face, plain"
 # tokens per round up to which a method guesses nothing that helps, whatever the clock says
 HARDLY = 1.02
 
 
-def method_summary(rows: pd.DataFrame, *, seed: int = 0) -> pd.DataFrame:
+def method_summary(rows: pd.DataFrame) -> pd.DataFrame:
     """Per method: tokens per round, acceptance rate, milliseconds per token, and how many times
     less that is than plain decoding's.
 
@@ -23,30 +24,23 @@ def method_summary(rows: pd.DataFrame, *, seed: int = 0) -> pd.DataFrame:
     own: "yes", "no", "near ties" where they part at rounding alone, "–" where noise differs.
     `looping` counts the prompts whose text repeats itself.
     """
-    by_name = dict(list(rows.groupby("method", sort=False)))
-    fastest = min((PLAIN, HUGGING_PLAIN), key=lambda name: _per_token(by_name[name]))
-
-    def ratio(name: str, base: pd.DataFrame, own: pd.DataFrame) -> dict[str, float]:
-        columns = (base.seconds, base.timed_tokens, own.seconds, own.timed_tokens)
-        return named_interval(name, bootstrap(*columns, seed=seed, least=LEAST_FOR_WORDS))
-
-    return pd.DataFrame(
-        {
-            "method": name,
-            "prompts": len(own),
-            "tokens_per_round": own.tokens.sum() / own["rounds"].sum(),
-            "acceptance_rate": own.accepted.sum() / own.tried.sum()
-            if own.tried.any()
-            else math.nan,
-            "ms_per_token": 1000 * _per_token(own),
-            **ratio("speed_up", by_name[PLAIN], own),
-            "baseline": fastest,
-            **ratio("gain", by_name[fastest], own),
-            "same": _same(own),
-            "looping": int(own.loops.sum()),
-        }
-        for name, own in by_name.items()
-    )
+    groups = rows.groupby("method", sort=False)
+    fastest = min((PLAIN, HUGGING_PLAIN), key=lambda name: _per_token(groups.get_group(name)))
+    speed = Ratio("timed_tokens", "seconds", relative=True)
+    ratios = {
+        "tokens_per_round": Ratio("tokens", "rounds", ends=False),
+        "acceptance_rate": Ratio("accepted", "tried", share=True, ends=False),
+        "ms_per_token": Ratio("seconds", "timed_tokens", times=1000, ends=False),
+        "speed_up": speed,
+    }
+    compared = partial(summarise, rows, ["method"], least=LEAST_FOR_WORDS)
+    found = compared(ratios, baseline={"method": PLAIN}).set_index("method")
+    found.insert(0, "prompts", found.pop("prompts"))
+    gain = compared({"gain": speed}, baseline={"method": fastest}).set_index("method")
+    found = found.assign(baseline=fastest).join(gain.drop(columns="prompts"))
+    found["same"] = {name: _same(own) for name, own in groups}
+    found["looping"] = groups.loops.sum().astype(int)
+    return found.reset_index()
 
 
 def _per_token(rows: pd.DataFrame) -> float:

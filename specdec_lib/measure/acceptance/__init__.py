@@ -1,7 +1,7 @@
 """Acceptance by depth, rank, source and confidence, with at-risk counts and intervals.
 
-A guess is at risk only where its parent was reached. Intervals are 95 %, by bootstrap over
-prompts; fewer than 10 prompts have none (NaN).
+A guess is at risk only where its parent was reached. Intervals are 95 %, over prompts;
+fewer than 10 prompts have none (NaN).
 """
 
 from specdec_lib.measure.acceptance.prediction import (

@@ -21,7 +21,7 @@ from specdec_lib.core.tree.shape import children_of
 from specdec_lib.drafts.trees.growing import TreeDraft
 from specdec_lib.measure.acceptance.rates import rank_rates
 from specdec_lib.measure.commands.commandline import parse_limit, write_csv
-from specdec_lib.measure.ratios import bootstrap, named_interval
+from specdec_lib.measure.ratios import interval, named_interval
 from specdec_lib.measure.replaying import generations
 from specdec_lib.measure.settings.setting import Setting
 from specdec_lib.measure.target_text import every_domain, known_texts
@@ -121,7 +121,7 @@ def replayed_tokens(trees: Mapping[str, Shape], texts: Sequence[Taken]) -> pd.Da
     rows = []
     for name, shape in trees.items():
         rounds = _rounds(shape, texts)
-        ratio = named_interval("tokens_per_round", bootstrap(map(len, texts), rounds))
+        ratio = named_interval("tokens_per_round", interval(map(len, texts), rounds))
         rows.append({"draft": name} | ratio | {"rounds": sum(rounds), "prompts": len(texts)})
     return pd.DataFrame(rows)
 
@@ -144,7 +144,7 @@ def position_rates(texts: Sequence[Taken], *, ranks: int = RANKS) -> pd.DataFram
     """How often each rank was taken at all positions: rank, at_risk, rate, low, high, prompts."""
     lengths, rows = [len(taken) for taken in texts], []
     for rank in range(ranks):
-        rate = bootstrap([taken.count(rank) for taken in texts], lengths)
+        rate = interval([taken.count(rank) for taken in texts], lengths, share=True)
         rows.append((rank, sum(lengths), *rate, len(texts)))
     return pd.DataFrame(rows, columns=["rank", "at_risk", "rate", "low", "high", "prompts"])
 

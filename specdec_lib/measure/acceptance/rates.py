@@ -8,7 +8,7 @@ import pandas as pd
 
 from specdec_lib.core.decode import Generation
 from specdec_lib.core.tree import ROOT, MatchTable
-from specdec_lib.measure.ratios import bootstrap, named_interval
+from specdec_lib.measure.ratios import interval, named_interval
 from specdec_lib.measure.settings.setting import Setting
 from specdec_lib.measure.target_text import repetition
 from specdec_lib.workload import Prompt
@@ -173,8 +173,8 @@ def tokens(table: pd.DataFrame, by: Sequence[str] = ()) -> pd.DataFrame:
     return pd.DataFrame(
         group
         | {"rounds": int(sums.rounds.sum()), "prompts": len(sums)}
-        | named_interval("tokens_per_round", bootstrap(sums.emitted, sums.rounds))
-        | named_interval("accepted_per_round", bootstrap(sums.accepted, sums.rounds))
+        | named_interval("tokens_per_round", interval(sums.emitted, sums.rounds))
+        | named_interval("accepted_per_round", interval(sums.accepted, sums.rounds))
         for group, sums in groups
     )
 
@@ -210,6 +210,6 @@ def _by_prompt(
 
 def _rate(sums: pd.DataFrame) -> dict[str, float]:
     at_risk = sums[sums.at_risk > 0]
-    rate, low, high = bootstrap(at_risk.accepted, at_risk.at_risk)
+    rate, low, high = interval(at_risk.accepted, at_risk.at_risk, share=True)
     counts = {"at_risk": int(at_risk.at_risk.sum()), "accepted": int(at_risk.accepted.sum())}
     return counts | {"rate": rate, "low": low, "high": high, "prompts": len(at_risk)}

@@ -25,7 +25,7 @@ from specdec_lib.measure.cascade.variants import ALONE, CASCADES, ablations, tun
 from specdec_lib.measure.commands.commandline import Parser, write_csv
 from specdec_lib.measure.fingerprints import fingerprint
 from specdec_lib.measure.latency.passes import machine_name, prices, time_passes
-from specdec_lib.measure.ratios import bootstrap
+from specdec_lib.measure.ratios import interval
 from specdec_lib.measure.recorded_target import OwnText, replay_draft
 from specdec_lib.measure.row_cache import RowCache
 from specdec_lib.measure.target_text import Texts, repetition
@@ -143,8 +143,9 @@ def survival(recordings: Sequence[Recording], drafter: str, *, length: int = 30)
         emitted = np.array(replay_cascade(recording, setting).emitted)[:, None]
         left = emitted[::-1].cumsum(axis=0)[::-1]  # no round may guess the text's last token
         tried[text], accepted[text] = ((places < most).sum(axis=0) for most in (left, emitted))
-    columns = zip(places, accepted.T, tried.T, strict=True)
-    rows = [(place, total.sum(), *bootstrap(hits, total)) for place, hits, total in columns]
+    rows = []
+    for place, hits, total in zip(places, accepted.T, tried.T, strict=True):
+        rows.append((place, total.sum(), *interval(hits, total, share=True)))
     return pd.DataFrame(rows, columns=["position", "at_risk", "rate", "low", "high"])
 
 

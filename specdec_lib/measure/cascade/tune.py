@@ -16,7 +16,7 @@ from tqdm.auto import tqdm
 from specdec_lib.core.kinds import checked
 from specdec_lib.measure.cascade.record import MAX_GRAM, TARGET, CascadeSetting, Recording
 from specdec_lib.measure.cascade.replay import replay_cascade
-from specdec_lib.measure.ratios import Interval, bootstrap, named_interval
+from specdec_lib.measure.ratios import Interval, interval, named_interval
 
 LENGTHS = (0, 1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32, 48, 64)
 LENIENCES = (1.0, 2.0, 3.0, 5.0, 10.0)
@@ -57,7 +57,7 @@ def swi_ratio(
 ) -> Interval:
     """How many times one setting's SWI is the other's on the same texts, and the interval."""
     ours, theirs = (costs_of(recordings, one, prices) for one in (setting, other))
-    return bootstrap(*ours, *theirs)
+    return interval(*ours, *theirs)
 
 
 def swi_table(
@@ -77,7 +77,7 @@ def _counts(
     recordings: Sequence[Recording], setting: CascadeSetting, prices: Prices
 ) -> dict[str, float]:
     """The counts of all texts together, as columns, and their SWI."""
-    swi = dict(zip(SWI, bootstrap(*costs_of(recordings, setting, prices)), strict=True))
+    swi = dict(zip(SWI, interval(*costs_of(recordings, setting, prices)), strict=True))
     played = [replay_cascade(one, setting) for one in recordings]
     found = {"texts": len(played), "tokens": sum(sum(one.emitted) for one in played)}
     found["rounds"] = sum(one.passes[TARGET] for one in played)

@@ -30,7 +30,7 @@ from specdec_lib.drafts.trees.growing import TreeDraft
 from specdec_lib.measure.commands.commandline import parse_limit, write_csv
 from specdec_lib.measure.fingerprints import fingerprint
 from specdec_lib.measure.racing import target_texts
-from specdec_lib.measure.ratios import bootstrap, named_interval, sampling_of
+from specdec_lib.measure.ratios import Ratio, sampling_of, summarise
 from specdec_lib.measure.row_cache import RowCache, key_of
 from specdec_lib.measure.rule_bench.rules import draw_once, k_seq, traverse
 from specdec_lib.measure.target_text import every_domain, known_texts
@@ -116,21 +116,21 @@ def summarise_rules(table: pd.DataFrame) -> pd.DataFrame:
     independent siblings after the same prompts, and how often a child of the root is accepted, with
     intervals over prompts; median microseconds of a verification.
     """
-    rows = []
-    for key, own in table.groupby(BY, sort=False):
-        plain = table[(table[BY] == [*key[:2], "iid", "reject"]).all(axis=1)].set_index("prompt")
-        other, passes = plain.loc[own.prompt], own[own.passes > 0]
-        ratio = bootstrap(own.tokens, own.rounds, other.tokens, other.rounds)
-        rows.append(
-            dict(zip(BY, key, strict=True))
-            | named_interval("tokens_per_round", bootstrap(own.tokens, own.rounds))
-            | named_interval("ratio", ratio)
-            | named_interval("first_accepted", bootstrap(own.first_accepted, own.rounds))
-            | {"prompts": len(own), "rounds": int(own.rounds.sum())}
-            | {"microseconds": (own.microseconds / own.rounds).median()}
-            | {"pass_microseconds": (passes.pass_microseconds / passes.passes).median()}
-        )
-    return pd.DataFrame(rows)
+    ratios = {
+        "tokens_per_round": Ratio("tokens", "rounds"),
+        "ratio": Ratio("tokens", "rounds", relative=True),
+        "first_accepted": Ratio("first_accepted", "rounds", share=True),
+    }
+    plain = {"siblings": "iid", "rule": "reject"}
+    found = summarise(table, BY, ratios, baseline=plain, within=BY[:2]).set_index(BY)
+    timed = table.assign(
+        microseconds=table.microseconds / table.rounds,
+        pass_microseconds=table.pass_microseconds / table.passes.where(table.passes > 0),
+    )
+    groups = timed.groupby(BY, sort=False)
+    found["rounds"] = groups.rounds.sum().astype(int)
+    medians = groups[["microseconds", "pass_microseconds"]].median()
+    return found.join(medians).reset_index()
 
 
 def verify_tree(

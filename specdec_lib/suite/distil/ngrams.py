@@ -24,7 +24,7 @@ from specdec_lib.core.files import DATA, cache_folder, write_whole
 from specdec_lib.drafts.ngram import NgramDraft
 from specdec_lib.measure.cascade.record import record
 from specdec_lib.measure.commands.commandline import Parser, parse_limit, write_csv
-from specdec_lib.measure.ratios import bootstrap, named_interval
+from specdec_lib.measure.ratios import interval, named_interval
 from specdec_lib.measure.target_text import Texts, every_domain
 from specdec_lib.models.batched import BatchedPasses, draw
 from specdec_lib.models.katz.model import Katz
@@ -126,8 +126,8 @@ def knows(table: Katz, along: Along, counted_at: float) -> dict[str, float]:
     sizes = [len(own) for _, own in along]
     found = {"prompts": len(sizes), "places": sum(sizes)}
     found["lookup_microseconds"] = 1e6 * seconds / sum(sizes)
-    found |= named_interval("first", bootstrap(hits[:, 0], sizes))
-    return found | named_interval("among_4", bootstrap(hits.sum(axis=1), sizes))
+    found |= named_interval("first", interval(hits[:, 0], sizes, share=True))
+    return found | named_interval("among_4", interval(hits.sum(axis=1), sizes, share=True))
 
 
 def grow(vocabulary: int, samples: np.ndarray, along: dict[str, Along]) -> pd.DataFrame:
