@@ -22,6 +22,7 @@ from specdec_lib.measure.latency.time_breakdown import (
     Stopwatch,
     round_parts,
     shares,
+    timed_chance,
     watched,
 )
 
@@ -81,8 +82,9 @@ def test_watching_changes_nothing(ladder, prompts, name, temperature):
     rule = reject if name == "drawn" else look_up
     asked = (ladder.target, draft, ladder.encode(prompts[0]), Chance(3, sampler))
     plain = decode(*asked, max_new_tokens=12, rule=rule)
-    with watched(*asked[:2], watch):
-        seen = decode(*asked, max_new_tokens=12, rule=rule)
+    *both, prompt, chance = asked
+    with watched(*both, watch):
+        seen = decode(*both, prompt, timed_chance(chance, watch), max_new_tokens=12, rule=rule)
     assert seen.tokens == plain.tokens
     assert [played.tree for played in seen.rounds] == [played.tree for played in plain.rounds]
     counts = [
@@ -94,14 +96,27 @@ def test_watching_changes_nothing(ladder, prompts, name, temperature):
     assert parts == set(PARTS) - (set() if "cascade" in name else {"n-gram"})
 
 
-def test_every_public_decision_of_chance_is_timed_and_only_meanwhile():
-    watch, before = Stopwatch(), vars(Chance).copy()
-    public = {name for name, one in before.items() if callable(one) and name[0] != "_"}
+def test_every_public_decision_of_chance_is_timed_and_the_same():
+    watch, plain = Stopwatch(), Chance(0, Sampler(1.0))
+    public = {name for name, one in vars(Chance).items() if callable(one) and name[0] != "_"}
     assert public - {"inner"} == set(DECISIONS)
-    with watched(table_model(5, 0), NoDraft(), watch):
-        Chance(0, Sampler(1.0)).inner("part", (1,)).choose(torch.arange(5.0), 3)
-        assert all(vars(Chance)[name] is not before[name] for name in DECISIONS)
-    assert ("choice and noise", "") in watch.lap() and vars(Chance) == before
+    timed = timed_chance(plain, watch).inner("part", (1,))
+    logits = torch.arange(5.0)
+    assert timed.choose(logits, 3) == plain.inner("part", (1,)).choose(logits, 3)
+    assert all(getattr(type(timed), name) is not vars(Chance)[name] for name in DECISIONS)
+    assert ("choice and noise", "") in watch.lap()
+
+
+def test_what_was_watched_is_what_it_was_and_others_of_its_class_are_never_touched(clock):
+    """It is so after an error too."""
+    target, small, other = (Linear(name, clock, 1.0) for name in ("target", "small", "other"))
+    draft = SlowDraft(clock, 1.0, small)
+    parts = [(part, type(part)) for part in (target, small, draft)]
+    with pytest.raises(ZeroDivisionError), watched(target, draft, Stopwatch()):
+        assert all(type(part) is not kind for part, kind in parts)
+        assert type(other) is Linear
+        raise ZeroDivisionError
+    assert all(type(part) is kind for part, kind in parts)
 
 
 def test_models_that_count_nothing_are_all_passes():

@@ -9,16 +9,17 @@ a model; "host", all else. What a draft does while a model runs inside it is the
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from functools import partial, wraps
 from itertools import product
-from unittest import mock
 
 import pandas as pd
 from tqdm.auto import tqdm
 
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.decode import models_in, parts_of, refuse_learners
+from specdec_lib.core.kinds import unchecked
 from specdec_lib.core.protocols import Draft, LanguageModel, TreeGrower
 from specdec_lib.core.verify import look_up
 from specdec_lib.drafts.combined import NoDraft
@@ -64,48 +65,88 @@ class Stopwatch:
 
 @contextmanager
 def watched(target: LanguageModel, draft: Draft, watch: Stopwatch) -> Iterator[None]:
-    """Within it, the models and drafts in a target and a draft, and all decisions of chance, run
-    under a stopwatch: methods are replaced in their classes, for all objects of these.
+    """Within it, the models and drafts in a target and a draft run under a stopwatch: each of them
+    becomes an object of a subclass whose methods are timed, and is what it was afterwards.
     """
-    inside, parts = set(), [*parts_of(target, draft)]
-    drafts = (part for part in parts if isinstance(part, Draft) and not isinstance(part, NoDraft))
-    tables = {id(part) for part in drafts if not models_in(part)}
-
-    def call(around: str, method: Callable, model: LanguageModel, *given, **named) -> object:
-        if id(model) in inside:  # a model's method may call another one of its own
-            return method(model, *given, **named)
-        before, own = model.usage, (VERIFY if model is target else DRAFTING, model.name)
-        host = own if before is None else (around, model.name if around == MOVES else "")
-        inside.add(id(model))
-        with watch.part(host):
-            found = method(model, *given, **named)
-        inside.remove(id(model))
-        if before is not None:
-            seconds = (model.usage - before).seconds
-            watch.seconds[host] -= seconds
-            watch.seconds[own] += seconds
-        return found
-
-    def propose(method: Callable, its: Draft, *given, **named) -> object:
-        with watch.part((TABLES if id(its) in tables else TREE, "")):
-            return method(its, *given, **named)
-
-    replaced = [(Chance, name, watch.part((CHOICE, ""))) for name in DECISIONS]
-    for kind, part in {type(part): part for part in parts}.items():
-        names = {"score": MOVES} if isinstance(part, LanguageModel) else {}
-        names |= {"grow": TREE, "rank": TREE} if isinstance(part, TreeGrower) else {}
-        for name, around in names.items():
-            replaced.append((kind, name, partial(_around, partial(call, around))))
-        if isinstance(part, Draft):
-            replaced.append((kind, "propose", partial(_around, propose)))
-    with ExitStack() as stack:
-        for kind, name, timed in replaced:
-            stack.enter_context(mock.patch.object(kind, name, timed(getattr(kind, name))))
+    parts = {id(part): part for part in parts_of(target, draft)}
+    models = _TimedModels(target, watch)
+    kinds = {number: type(part) for number, part in parts.items()}
+    try:
+        for number, part in parts.items():
+            timed = _timed_methods(part, models, watch)
+            _become(part, _subclass(kinds[number], timed))
         yield
+    finally:
+        for number, part in parts.items():
+            _become(part, kinds[number])
 
 
-def _around(wrapper: Callable, method: Callable) -> Callable:
-    return wraps(method)(lambda *given, **named: wrapper(method, *given, **named))
+def timed_chance(chance: Chance, watch: Stopwatch) -> Chance:
+    """The same chance, whose every decision runs under a stopwatch."""
+    kind = type(chance)
+    timed = {name: watch.part((CHOICE, ""))(getattr(kind, name)) for name in DECISIONS}
+    return unchecked(_subclass(kind, timed), **vars(chance))
+
+
+def _timed_methods(
+    part: LanguageModel | Draft, models: "_TimedModels", watch: Stopwatch
+) -> dict[str, Callable]:
+    """The methods of a model or a draft by name, under a stopwatch."""
+    kind = type(part)
+    timed = {}
+    if isinstance(part, LanguageModel):
+        timed["score"] = models.timed(kind.score, MOVES)
+        if isinstance(part, TreeGrower):
+            timed["grow"] = models.timed(kind.grow, TREE)
+            timed["rank"] = models.timed(kind.rank, TREE)
+    if isinstance(part, Draft):
+        around = TREE if models_in(part) or isinstance(part, NoDraft) else TABLES
+        timed["propose"] = watch.part((around, ""))(kind.propose)
+    return timed
+
+
+@dataclass(frozen=True)
+class _TimedModels:
+    """Charges what a model counts as its pass to the model, and the rest of a call to what was
+    done around the pass.
+
+    inside    the models whose methods run at this moment: one may call another of its own
+    """
+
+    target: LanguageModel
+    watch: Stopwatch
+    inside: set[int] = field(default_factory=set)
+
+    def timed(self, method: Callable, around: str) -> Callable:
+        """A method of a model, with its time charged to the pass and to this part of the round."""
+
+        @wraps(method)
+        def called(model: LanguageModel, *given: object, **named: object) -> object:
+            if id(model) in self.inside:
+                return method(model, *given, **named)
+            before = model.usage
+            own = (VERIFY if model is self.target else DRAFTING, model.name)
+            host = own if before is None else (around, model.name if around == MOVES else "")
+            self.inside.add(id(model))
+            with self.watch.part(host):
+                found = method(model, *given, **named)
+            self.inside.remove(id(model))
+            if before is not None:
+                seconds = (model.usage - before).seconds
+                self.watch.seconds[host] -= seconds
+                self.watch.seconds[own] += seconds
+            return found
+
+        return called
+
+
+def _subclass(kind: type, methods: Mapping[str, Callable]) -> type:
+    """A class of the same layout, so that an object can change between the two."""
+    return type(kind.__name__, (kind,), {"__slots__": (), "__module__": kind.__module__, **methods})
+
+
+def _become(part: object, kind: type) -> None:
+    object.__setattr__(part, "__class__", kind)  # a frozen dataclass cannot be assigned to
 
 
 def round_parts(
@@ -126,27 +167,40 @@ def round_parts(
     neither. Each draft first continues the first prompt once more, which is not counted.
     """
     refuse_learners("a ledger", *drafts.values())
-    limits, found = {"max_new_tokens": max_new_tokens, "stop_tokens": stop_tokens}, []
-    limits["rule"] = look_up
+    limits = {"max_new_tokens": max_new_tokens, "stop_tokens": stop_tokens, "rule": look_up}
+    found = []
     for draft in drafts.values():
         time_rounds(target, draft, prompts[0], chances[0], **limits)
     turns = list(product(enumerate(zip(prompts, chances, strict=True)), enumerate(drafts.items())))
     bar = tqdm(turns, "ledger", disable=not progress, mininterval=1)
     for (number, (prompt, chance)), (place, (name, draft)) in bar:
-        asked, watch, first = (target, draft, prompt, chance), Stopwatch(), (number + place) % 2
         labels = {"draft": name, "temperature": chance.sampler.temperature, "prompt": number}
-        watching = limits | {"rule": watch.part((CHOICE, ""))(look_up)}
-        for timed in (first, not first):
-            if timed:
-                with watched(target, draft, watch):
-                    done, wall = time_rounds(*asked, **watching, on_start=watch.lap)
-                    lap = watch.lap()
+        runs = {"plain": partial(time_rounds, target, draft, prompt, chance, **limits)}
+        runs["timed"] = partial(_timed_rounds, target, draft, prompt, chance, limits)
+        for run in sorted(runs, reverse=(number + place) % 2 == 1):
+            if run == "timed":
+                rounds, wall, seconds_by_part = runs[run]()
             else:
-                _, labels["plain_seconds"] = time_rounds(*asked, **limits)
-        labels |= {"rounds": len(done), "wall_seconds": wall}
-        for (part, model), seconds in lap.items():
+                _, labels["plain_seconds"] = runs[run]()
+        labels |= {"rounds": rounds, "wall_seconds": wall}
+        for (part, model), seconds in seconds_by_part.items():
             found.append(labels | {"part": part, "model": model, "seconds": seconds})
     return pd.DataFrame(found)
+
+
+def _timed_rounds(
+    target: LanguageModel,
+    draft: Draft,
+    prompt: Sequence[int],
+    chance: Chance,
+    limits: Mapping[str, object],
+) -> tuple[int, float, dict[Part, float]]:
+    """The number of rounds of one generation, its seconds, and these by part."""
+    watch = Stopwatch()
+    watching = {**limits, "rule": watch.part((CHOICE, ""))(look_up), "on_start": watch.lap}
+    with watched(target, draft, watch):
+        done, wall = time_rounds(target, draft, prompt, timed_chance(chance, watch), **watching)
+        return len(done), wall, watch.lap()
 
 
 def method_ledger(
