@@ -1,13 +1,14 @@
 """The scorecard: verdicts follow from numbers and intervals, and no result is left out."""
 
 import math
+import tomllib
 
 import pandas as pd
 import pytest
 
 from specdec_lib.core.files import DATA, REPOSITORY
 from specdec_lib.measure.race_table import RACED, stored_race
-from specdec_lib.measure.scorecard.cascade import cascade_claims
+from specdec_lib.measure.scorecard import reading
 from specdec_lib.measure.scorecard.claims import (
     NO_SIGN,
     VERDICTS,
@@ -15,7 +16,7 @@ from specdec_lib.measure.scorecard.claims import (
     count_verdicts,
     score,
 )
-from specdec_lib.measure.scorecard.staged import staged_claims
+from specdec_lib.measure.scorecard.reading import CLAIMS, EVIDENCE, read_claims
 from specdec_lib.workload import load_ladder
 from specdec_lib.workload.published import published
 
@@ -46,10 +47,36 @@ def test_a_verdict_follows_from_the_values_and_the_interval(value, ours, neutral
     assert Claim(*about, value, "clock", *ours, no_effect=neutral).verdict == wanted
 
 
+def test_every_evidence_is_used_and_known():
+    blocks = tomllib.loads(CLAIMS.read_text(encoding="utf-8"))["claims"]
+    used = {block["ours"]["evidence"] for block in blocks if "ours" in block}
+    assert used == set(EVIDENCE)
+
+
+@pytest.mark.parametrize(
+    "wrong, said",
+    [
+        ('paper = "staged"\nverdict = "reproduced"', "verdict\n  Extra inputs are not permitted"),
+        ('paper = "staged"\nitem = "Table 9"\nclaim = "x"', "unit\n  Field required"),
+        (
+            'paper = "a"\nitem = "b"\nclaim = "c"\nunit = "d"\nreason = "e"\n'
+            'printed = { table = "staged.fig1", row = { quantity = "x" }, column = "value" }',
+            "a claim needs one printed row with",
+        ),
+    ],
+)
+def test_a_wrong_block_is_refused(wrong, said, tmp_path, monkeypatch):
+    """No verdict can be written by hand."""
+    file = tmp_path / "claims.toml"
+    file.write_text(f"[texts]\n[[claims]]\n{wrong}\n", encoding="utf-8")
+    monkeypatch.setattr(reading, "CLAIMS", file)
+    with pytest.raises(ValueError, match=said):
+        read_claims(load_ladder(device="cpu"))
+
+
 @pytest.fixture(scope="module")
 def scores() -> pd.DataFrame:
-    ladder = load_ladder(device="cpu")
-    return score([*staged_claims(ladder), *cascade_claims(ladder)])
+    return score(read_claims(load_ladder(device="cpu")))
 
 
 def test_every_printed_result_has_a_row(scores):

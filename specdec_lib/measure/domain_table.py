@@ -103,7 +103,7 @@ def markdown(table: pd.DataFrame) -> str:
     lines = [
         f"Measured by `make table` on {first.prompts.iloc[0]:.0f} held-out prompts, a quarter of"
         " each domain, along the target's texts of at most 256 tokens in float32"
-        f" ({texts}). Intervals are 95 %, by Student's t over prompts. Of"
+        f" ({texts}). Intervals are 95 %, over prompts. Of"
         f" {whole.decoded.sum():.0f} generations that were really decoded,"
         f" {whole.agreeing.sum():.0f} have the very counts.",
         "",

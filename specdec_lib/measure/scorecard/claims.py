@@ -6,17 +6,32 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from specdec_lib.core.files import DATA
-from specdec_lib.workload import Ladder
-
 NEAR = 0.05  # of the paper's value: as close as two measurements of one thing come
-COLUMNS = """paper item claim domain unit by paper_value ours low high prompts no_effect verdict
-    reason""".split()
-RATIO = ["value", "low", "high", "prompts"]  # of a row of `ratios`: ours and what follows it
+COLUMNS = [
+    "paper",
+    "item",
+    "claim",
+    "domain",
+    "unit",
+    "by",
+    "paper_value",
+    "ours",
+    "low",
+    "high",
+    "prompts",
+    "no_effect",
+    "verdict",
+    "reason",
+]
 NO_SIGN = math.nan  # for `no_effect`: a quantity that has no side, such as a length
 VERDICTS = (
-    *("reproduced", "same sign, larger", "same sign, smaller", "another number"),
-    *("sign unsettled", "opposite", "not testable here"),
+    "reproduced",
+    "same sign, larger",
+    "same sign, smaller",
+    "another number",
+    "sign unsettled",
+    "opposite",
+    "not testable here",
 )
 
 
@@ -65,22 +80,8 @@ class Claim(NamedTuple):
         nearest, furthest = sorted(sign * (end - neutral) for end in (low, high))
         if nearest > 0:
             larger = abs(ours - neutral) > abs(theirs - neutral)
-            return f"same sign, {'larg' if larger else 'small'}er"
+            return "same sign, larger" if larger else "same sign, smaller"
         return "opposite" if furthest < 0 else "sign unsettled"
-
-
-def millions(ladder: Ladder) -> dict[str, str]:
-    """The sizes of the ladder's models without embeddings, in millions of parameters."""
-    sizes = {name: one["parameters"] / 1e6 for name, one in ladder.card["models"].items()}
-    return {name: f"{size:.0f} M" if size > 10 else f"{size:.1f} M" for name, size in sizes.items()}
-
-
-def read_measured(pattern: str) -> pd.DataFrame:
-    """The stored tables of `data/measured` whose names fit a pattern, one below the other."""
-    paths = sorted((DATA / "measured").glob(f"{pattern}.csv"))
-    if not paths:
-        raise ValueError(f"there is no {pattern}.csv in {DATA / 'measured'}")
-    return pd.concat(map(pd.read_csv, paths), ignore_index=True)
 
 
 def score(claims: Iterable[Claim]) -> pd.DataFrame:
