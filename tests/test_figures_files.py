@@ -2,18 +2,13 @@
 
 import base64
 import re
-import subprocess
-import sys
 import warnings
 from io import BytesIO
 from pathlib import Path
 
 import pandas as pd
 import plotly.graph_objects as go
-import plotly.io
-import psutil
 import pytest
-from kaleido.scopes.plotly import PlotlyScope
 from PIL import Image
 from PIL.PngImagePlugin import PngInfo
 
@@ -60,7 +55,7 @@ def as_drawn_elsewhere(monkeypatch: pytest.MonkeyPatch, colour: str = "white") -
     """Stand in for an exporter with other fonts: the same figure in other pixels."""
     written = BytesIO()
     Image.new("RGB", (1400, 1000), colour).save(written, "PNG")
-    monkeypatch.setattr(go.Figure, "to_image", lambda *_, **__: written.getvalue())
+    monkeypatch.setattr(saving, "draw_png", lambda *_: written.getvalue())
 
 
 def test_an_image_of_the_same_figure_stays_whatever_another_exporter_would_draw(
@@ -139,10 +134,10 @@ def test_a_badly_named_figure_is_refused(name, figures):
 
 
 def test_without_an_exporter_one_warning_and_the_other_files(figures, monkeypatch):
-    def fail(*_, **__):
+    def fail(*_: object) -> bytes:
         raise RuntimeError("no browser")
 
-    monkeypatch.setattr(go.Figure, "to_image", fail)
+    monkeypatch.setattr(saving, "draw_png", fail)
     monkeypatch.setattr(saving, "_exporter_works", saving._exporter_works.__wrapped__)
     with pytest.warns(UserWarning, match="00_bars.png is not") as said:
         saving.save(go.Figure(), "00_bars", TABLE)
@@ -181,42 +176,7 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path, monkeypatch):
     assert path.read_bytes() == b"before" and list(tmp_path.iterdir()) == [path]
 
 
-def test_the_exporter_asks_no_network() -> None:
-    """Plotly tells it to fetch the script of formulas, which is the negative control."""
-    script = "import plotly.io as pio; print(pio.kaleido.scope._build_proc_args())"
-    bare = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
-    assert "https://" in bare.stdout
+def test_an_image_for_a_notebook_is_small_and_of_the_figures_size() -> None:
     image = saving.still(go.Figure(go.Bar(y=[1, 2, 3]), {"width": 800, "height": 450}))
     content = base64.b64decode(image["image/png"])
     assert len(content) < 12_000 and Image.open(BytesIO(content)).size == (800, 450)
-    assert not any("http" in argument for argument in plotly.io.kaleido.scope._build_proc_args())
-
-
-HANGING = """#!/bin/sh
-echo begun >> {began}
-if [ $(wc -l < {began}) -le {hangs} ]; then sleep 60; fi
-echo '{{"code": 0}}'
-while read line; do echo '{{"code": 0, "result": "cGljdHVyZQ=="}}'; done
-"""
-
-
-@pytest.mark.parametrize("hangs", [2, 3])
-def test_an_exporter_that_hangs_is_started_again(hangs, tmp_path, monkeypatch):
-    """It is tried as often as `TRIES` allows, then it is an error; what hung before is gone."""
-    exporter, began = tmp_path / "exporter", tmp_path / "began"
-    exporter.write_text(HANGING.format(began=began, hangs=hangs))
-    exporter.chmod(0o755)
-    scope = PlotlyScope()
-    monkeypatch.setattr(scope, "executable_path", lambda: str(exporter))
-    for place in (plotly.io.kaleido, plotly.io._kaleido):
-        monkeypatch.setattr(place, "scope", scope)
-    monkeypatch.setattr(saving, "PATIENCE", 4)
-    monkeypatch.setattr(saving, "TRIES", 3)
-    if hangs < 3:
-        assert saving._image(go.Figure()) == b"picture"
-    else:
-        with pytest.raises(ValueError, match="hung 3 times"):
-            saving._image(go.Figure())
-    assert began.read_text().count("begun") == min(hangs + 1, 3)
-    left = [each for each in psutil.Process().children(recursive=True) if each.name() == "sleep"]
-    assert not left

@@ -7,25 +7,21 @@ import hashlib
 import json
 import os
 import re
-import threading
 import warnings
 from io import BytesIO
 from pathlib import Path
 
 import pandas as pd
 import plotly.graph_objects as go
-import plotly.io
-import psutil
 from PIL import Image
 from PIL.PngImagePlugin import PngInfo
 from plotly.offline import get_plotlyjs
 
 from specdec_lib.core.files import figures_folder, write_together, write_whole
+from specdec_lib.show.exporting import draw_png
 from specdec_lib.show.figures.theme import PAPER
 
 NAME = re.compile(r"\d{2}(_[a-z0-9]+)+")
-PATIENCE = 30  # seconds for one image
-TRIES = 7  # exporters that are tried
 FLOAT = re.compile(r"-?\d+\.\d+(?:e-?\d+)?")
 DIGITS = 9  # of the numbers in a page that count: processors differ in the last of sixteen
 STAMP = "Figure"  # the text in a PNG that says what was drawn in it
@@ -167,40 +163,8 @@ def _on_paper(figure: go.Figure) -> go.Figure:
 
 
 def _image(figure: go.Figure, scale: int = 2) -> bytes:
-    """The figure as a PNG on white paper, so many times as fine as a screen.
-
-    Now and then the exporter hangs as it starts (github.com/plotly/Kaleido/issues/134): after
-    `PATIENCE` seconds it is killed and a new one tried, `TRIES` in all; then ValueError. It is told
-    not to fetch the script of formulas, of which no figure has one: there may be no network.
-    """
-    paper = _on_paper(figure)
-    for _ in range(TRIES):
-        hung = threading.Event()
-        watch = threading.Timer(PATIENCE, _kill_exporter, [hung])
-        watch.daemon = True
-        watch.start()
-        try:
-            # plotly's and the exporter's own, about the exporter's age
-            with warnings.catch_warnings(action="ignore", category=DeprecationWarning):
-                if plotly.io.kaleido.scope.mathjax is not None:  # each change ends the exporter
-                    plotly.io.kaleido.scope.mathjax = None
-                return paper.to_image(format="png", scale=scale)
-        except (OSError, ValueError):
-            if not hung.is_set():
-                raise
-        finally:
-            watch.cancel()
-    raise ValueError(f"the image exporter hung {TRIES} times for {PATIENCE} s")
-
-
-def _kill_exporter(hung: threading.Event) -> None:
-    """End the exporter and the processes it started, so that the caller no longer waits for it."""
-    hung.set()
-    with contextlib.suppress(AttributeError, psutil.NoSuchProcess):  # it may have ended
-        exporter = psutil.Process(plotly.io.kaleido.scope._proc.pid)
-        for each in [exporter, *exporter.children(recursive=True)]:
-            with contextlib.suppress(psutil.NoSuchProcess):
-                each.kill()
+    """The figure as a PNG on white paper, so many times as fine as a screen."""
+    return draw_png(_on_paper(figure), scale)
 
 
 @functools.cache
