@@ -23,7 +23,8 @@ from specdec_lib.measure.race_table import (
     stored_race,
     write_table,
 )
-from specdec_lib.measure.racing import TargetText, Timing, race
+from specdec_lib.measure.racing import Timing, race
+from specdec_lib.measure.target_text import TargetText
 from specdec_lib.measure.tuned_methods import tune_contenders
 
 GREEDY = Sampler(0)
@@ -68,7 +69,7 @@ def fake(name: str, seconds: float, tokens: tuple[int, ...] | None = None, log: 
 
 
 def text(name: str = "a", tokens: tuple[int, ...] = (0,) * 6) -> TargetText:
-    return TargetText(name, PROMPT, tokens, seed=3)
+    return TargetText(name, "", GREEDY, 3, tokens, len(tokens), given=PROMPT)
 
 
 def test_a_ratio_is_total_time_per_token_against_total_time_per_token() -> None:

@@ -19,8 +19,9 @@ from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.measure import bench, racing, tuned_methods
 from specdec_lib.measure.bench import SAMPLERS, benchmark
 from specdec_lib.measure.contenders import ASSIST, HF, hugging_contenders, llama_cpp, our_contenders
-from specdec_lib.measure.racing import TargetText, race, target_texts
+from specdec_lib.measure.racing import race
 from specdec_lib.measure.settings.grids import OURS, drafts
+from specdec_lib.measure.target_text import TargetText, write_text
 from specdec_lib.measure.tuned_methods import BenchPlan
 from specdec_lib.models.cached.model import CachedModel
 from specdec_lib.show import figures
@@ -69,8 +70,8 @@ def test_every_draft_of_a_grid_writes_the_text(ladder, prompts, sampler, method,
     some = dict(itertools.islice(grid.items(), 0, None, max(1, len(grid) // 4)))
     named = {name: (method, draft) for name, draft in some.items()}
     made = our_contenders(ladder.target, named, sampler)
-    texts = target_texts(ladder, prompts[:1], sampler, tokens=8, seed=0)
-    assert all(timing.same for timing in race(made, *texts, ladder.target))
+    text = write_text(ladder, prompts[0], sampler, max_new_tokens=8)
+    assert all(timing.same for timing in race(made, text, ladder.target))
     assert len(grid) > 5 or method == "autoregressive"
 
 
@@ -161,7 +162,7 @@ def test_llama_cpp_races_where_it_is_there(monkeypatch, tmp_path, capsys):
     made = contender.run(PROMPT, 4, 0)
     assert (made.timed_tokens, made.seconds, made.tokens) == (4, 0.008, ())
     target = CachedModel(network(1), "target")
-    [timing] = race([contender], TargetText("a", PROMPT, (0,) * 4, 0), target)
+    [timing] = race([contender], TargetText("a", "", GREEDY, 0, (0,) * 4, 4, given=PROMPT), target)
     assert (timing.tokens, timing.method) == (4, "llama.cpp") and math.isnan(timing.repetition)
     program.write_text("#!/bin/sh\necho no such file >&2; exit 1\n")
     with pytest.raises(ValueError, match=r"llama-bench failed on model\.gguf: no such file"):

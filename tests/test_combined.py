@@ -14,7 +14,7 @@ from specdec_lib.drafts.combined import FirstDraft, MergedDraft, NoDraft
 from specdec_lib.drafts.max_gram import MaxGram
 from specdec_lib.drafts.planned import MATCHES, situation
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
-from specdec_lib.measure.recorded_target import OwnText, replay_draft
+from specdec_lib.measure.recorded_target import RecordedTarget, replay_draft
 
 
 def test_the_first_draft_that_guesses_enough_is_taken_and_no_later_one_is_asked():
@@ -101,7 +101,7 @@ def test_a_generation_does_not_depend_on_what_was_decoded_before():
     again, alone = (decode(target, one, PROMPT, Chance(1), **options) for one in (draft, fresh))
     shapes = [[one.tree for one in made.rounds] for made in (first, again, alone)]
     assert shapes[0] == shapes[1] == shapes[2]
-    text = OwnText.of(target, PROMPT, first.tokens, 40)
+    text = RecordedTarget.of(target, PROMPT, first.tokens, 40)
     assert [one.tree for one in replay_draft(text, draft, Chance(1)).rounds] == shapes[0]
     assert pickle.loads(pickle.dumps(draft.running)).follow(Context.of(PROMPT)) == {}
 

@@ -110,7 +110,7 @@ def test_a_link_a_device_and_a_folder_are_never_replaced(link, tmp_path):
 
 
 MEASURING = "acceptance.prediction cascade.variants int8_quality domain_table"
-MEASURING += " latency.measuring bench learning rule_bench.verifying target_text"
+MEASURING += " latency.measuring bench learning rule_bench.verifying text_writing"
 
 
 @pytest.mark.parametrize("module", MEASURING.split())

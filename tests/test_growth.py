@@ -9,7 +9,8 @@ from test_distil import HEAD, network
 from tiny import written_text
 
 from specdec_lib.core.chance import Sampler
-from specdec_lib.measure.target_text import write_texts
+from specdec_lib.measure.target_text import find_text
+from specdec_lib.measure.text_writing import write_texts
 from specdec_lib.models import batched
 from specdec_lib.models.katz.model import Katz
 from specdec_lib.models.students import build_student
@@ -24,7 +25,7 @@ def test_a_table_of_the_very_texts_knows_more_than_one_of_other_texts(ladder, pr
     stored = write_texts(same, prompts[:3], Sampler(0), max_new_tokens=128)
     along = places(same, stored, prompts[:3])
     texts = [tuple(token for *_, token in own) for _, own in along]
-    assert texts == [stored.of(one) for one in prompts[:3]]
+    assert texts == [find_text(stored, one).tokens for one in prompts[:3]]
     fitted = (
         Katz.fit(some, ladder.katz.vocabulary)
         for some in ([*map(np.array, texts)], [*written_text()[:3]])

@@ -24,7 +24,7 @@ from specdec_lib.drafts.staged import StagedTree
 from specdec_lib.drafts.trees.growing import TreeDraft
 from specdec_lib.measure import learning
 from specdec_lib.measure.latency.time_breakdown import round_parts
-from specdec_lib.measure.recorded_target import OwnText, replay_draft
+from specdec_lib.measure.recorded_target import RecordedTarget, replay_draft
 from specdec_lib.measure.settings.setting import Setting, check_settings
 
 
@@ -136,7 +136,7 @@ def test_two_texts_in_turn_and_a_step_back_keep_one_copy_of_each_answer():
 @pytest.mark.parametrize("make", LEARNING.values(), ids=LEARNING)
 def test_a_learning_draft_is_refused_where_rounds_must_be_independent(make):
     target, draft = table_model(3, 1), make()
-    text = OwnText.of(target, HERE, (1, 2, 0), 3)
+    text = RecordedTarget.of(target, HERE, (1, 2, 0), 3)
     for name, run in {
         "replay": lambda: replay_draft(text, draft, Chance(0, Sampler(0))),
         "a sweep": lambda: check_settings([Setting("one", draft)]),

@@ -22,7 +22,8 @@ from specdec_lib.measure.planning import (
 )
 from specdec_lib.measure.recorded_target import whole
 from specdec_lib.measure.settings.grids import OURS
-from specdec_lib.measure.target_text import Texts, write_texts
+from specdec_lib.measure.target_text import TargetText, find_text
+from specdec_lib.measure.text_writing import write_texts
 from specdec_lib.theory import Overhead, PassTable
 from specdec_lib.workload import load_prompts, seeds
 
@@ -32,7 +33,7 @@ SAMPLED, ASKED = Sampler(1.0, top_k=8), load_prompts("chat", "development", 2)
 
 
 @pytest.fixture(scope="module", params=[Sampler(0), SAMPLED], ids=["greedy", "sampled"])
-def texts(request, ladder) -> Texts:
+def texts(request, ladder) -> tuple[TargetText, ...]:
     return write_texts(ladder, ASKED, request.param, **LIMITS)
 
 
@@ -44,16 +45,16 @@ def prices(*methods: str, round_seconds: float = 0.0, draft: float = 0.1) -> Pri
 
 
 def test_what_is_counted_is_what_decoding_does(ladder, texts):
-    tried = settings(ladder, texts.sampler, (AUTOREGRESSIVE, *OURS), 2, ())
+    tried = settings(ladder, texts[0].sampler, (AUTOREGRESSIVE, *OURS), 2, ())
     assert len(tried) == 1 + 2 * len(OURS)
     trials = try_settings(ladder, ASKED, texts, tried)
     assert {*trials.situation} <= {*SITUATIONS}
     for (method, setting), draft in tried.items():
         own = trials[(trials.method == method) & (trials.setting == setting)]
         for prompt, seed in zip(ASKED, seeds(ASKED, 3), strict=True):
-            given, written = ladder.encode(prompt), texts.of(prompt)
+            given, written = ladder.encode(prompt), find_text(texts, prompt).tokens
             options = {"max_new_tokens": len(written), "stop_tokens": ladder.stop_tokens}
-            made = decode(ladder.target, draft, given, Chance(seed, texts.sampler), **options)
+            made = decode(ladder.target, draft, given, Chance(seed, texts[0].sampler), **options)
             assert made.tokens == written
             work, passes, wanted = whole(own[own.prompt == prompt.name]), Counter(), Counter()
             for (name, _, _), count in work.passes.items():
@@ -67,7 +68,7 @@ def test_what_is_counted_is_what_decoding_does(ladder, texts):
 
 
 def test_forecasts_add_prices_up_and_stand_beside_one_method(ladder, texts):
-    tried = settings(ladder, texts.sampler, (AUTOREGRESSIVE, "chain"), 2, ())
+    tried = settings(ladder, texts[0].sampler, (AUTOREGRESSIVE, "chain"), 2, ())
     trials = try_settings(ladder, ASKED, texts, tried)
     table = forecasts(trials, prices(AUTOREGRESSIVE, "chain", round_seconds=0.25))
     plain = table.set_index("method").loc[AUTOREGRESSIVE]
@@ -83,7 +84,7 @@ def test_forecasts_add_prices_up_and_stand_beside_one_method(ladder, texts):
 
 @pytest.mark.parametrize("dear, declines", [(1e-6, False), (50.0, True)])
 def test_where_drafts_are_too_dear_the_policy_is_plain_decoding(ladder, texts, dear, declines):
-    tried = settings(ladder, texts.sampler, (AUTOREGRESSIVE, "chain", "tree"), 3, ())
+    tried = settings(ladder, texts[0].sampler, (AUTOREGRESSIVE, "chain", "tree"), 3, ())
     trials = try_settings(ladder, ASKED, texts, tried)
     priced = prices(AUTOREGRESSIVE, "chain", "tree", PLANNED, draft=dear)
     policy, planned = follow_policy(trials, priced, tried)
@@ -100,7 +101,7 @@ def test_passes_are_timed_where_the_texts_are_and_settings_of_every_method_tried
     texts = write_texts(ladder, ASKED, SAMPLED, **LIMITS)
     passes = timed_passes(ladder, ASKED, texts, tmp_path)
     assert {*passes} == {"target", "middle", "draft"}
-    longest = max(len(ladder.encode(one)) + len(texts.of(one)) for one in ASKED)
+    longest = max(len(ladder.encode(one)) + len(find_text(texts, one).tokens) for one in ASKED)
     assert passes["target"].contexts[-1] == longest
     policy, found = plan_settings(ladder, ASKED, texts, passes, most=1, keep=tmp_path)
     trials, tried, priced = found

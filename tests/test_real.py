@@ -23,7 +23,8 @@ from specdec_lib.core.protocols import Draft
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.measure.near_ties import BUG, ROUNDING, TWO_PROGRAMS, near_tie
 from specdec_lib.measure.settings.staged import table_drafts
-from specdec_lib.measure.target_text import SAMPLERS, Texts, write_batched
+from specdec_lib.measure.target_text import SAMPLERS, find_text, stored_texts
+from specdec_lib.measure.text_writing import write_batched
 from specdec_lib.models.cached.model import CachedModel
 from specdec_lib.models.prepared import PREPARED, prepared_folder
 from specdec_lib.suite.distil.finishing import PAIRS
@@ -168,13 +169,14 @@ def told_apart(asked: Asked, one: Sequence[int], other: Sequence[int]) -> str | 
 
 @pytest.mark.parametrize("sampler", SAMPLERS, ids=["T=0", "T=1", "top-k 50"])
 def test_stored_texts_are_what_the_target_writes_up_to_rounding(ladder, prompt, sampler):
-    (stored,) = Texts.stored((sampler,))
+    stored = stored_texts([sampler])
     everything = [one for domain in DOMAINS for one in load_prompts(domain, "all")]
-    lengths = [len(stored.of(one)) for one in everything]
-    assert stored.target == ladder.card["target"] and min(lengths) > 0
-    assert (stored.seed, stored.max_new_tokens, max(lengths)) == (0, ANSWER, ANSWER)
+    lengths = [len(find_text(stored, one).tokens) for one in everything]
+    assert {text.target for text in stored} == {ladder.card["target"]} and min(lengths) > 0
+    assert {(text.seed, text.limit) for text in stored} == {(0, ANSWER)} and max(lengths) == ANSWER
     asked = Asked.of(ladder, prompt, sampler)
-    plainly, known = asked.decode(NoDraft(), LONGER).tokens, stored.of(prompt)[:LONGER]
+    plainly = asked.decode(NoDraft(), LONGER).tokens
+    known = find_text(stored, prompt).tokens[:LONGER]
     assert told_apart(asked, plainly, known) in (None, ROUNDING)
     rarest = int(torch.tensor(plainly).max())  # the control: one token is another
     assert told_apart(asked, plainly, (*plainly[:9], rarest + 1, *plainly[10:])) == BUG
@@ -183,12 +185,13 @@ def test_stored_texts_are_what_the_target_writes_up_to_rounding(ladder, prompt, 
 @pytest.mark.parametrize("sampler", SAMPLERS, ids=["T=0", "T=1", "top-k 50"])
 def test_the_writer_of_the_stored_texts_writes_them_again_up_to_near_ties(ladder, sampler):
     """Three short prompts; the test above has the control, a text with another token."""
-    (stored,) = Texts.stored((sampler,))
+    stored = stored_texts([sampler])
     everything = [one for domain in DOMAINS for one in load_prompts(domain, "all")]
     asked = sorted(everything, key=lambda one: len(one.text))[:3]
     made = write_batched(ladder, asked, sampler, max_new_tokens=SHORT)
     for one in asked:
-        known, again = stored.of(one)[:SHORT], made.of(one)
+        known = find_text(stored, one).tokens[:SHORT]
+        again = find_text(made, one).tokens
         assert told_apart(Asked.of(ladder, one, sampler), again, known) in (None, ROUNDING)
 
 

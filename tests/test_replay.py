@@ -16,7 +16,7 @@ from specdec_lib.measure.cascade.record import MAX_GRAM, CascadeSetting, Choices
 from specdec_lib.measure.cascade.replay import replay_cascade
 from specdec_lib.measure.cascade.studies import CHECKED, survival
 from specdec_lib.measure.cascade.tune import replayed_swi, tune
-from specdec_lib.measure.recorded_target import OwnText, own_text, replay_draft
+from specdec_lib.measure.recorded_target import RecordedTarget, record_target, replay_draft
 from specdec_lib.workload import load_pair, load_prompts, seeds
 
 SAMPLERS = (Sampler(0), Sampler(1.0))
@@ -162,10 +162,10 @@ def test_followed_rounds_are_the_loops_own(ladder, prompts, sampler, unchecked):
     text would forbid the last guesses, which is the control.
     """
     context, chance = Context.of(ladder.encode(prompts[1])), Chance(5, sampler)
-    whole = own_text(ladder.target, context, chance, max_new_tokens=24)
+    whole = record_target(ladder.target, context, chance, max_new_tokens=24)
     written = whole.tokens[: whole.tokens.index(whole.tokens[9]) + 1]
     ended, short = (
-        OwnText.of(ladder.target, context, written, limit) for limit in (24, len(written))
+        RecordedTarget.of(ladder.target, context, written, limit) for limit in (24, len(written))
     )
     match, stopped, differ = ladder.match("draft", sampler), {"stop_tokens": written[-1:]}, 0
     for draft in (
@@ -186,7 +186,7 @@ def test_followed_rounds_are_the_loops_own(ladder, prompts, sampler, unchecked):
 
 def test_another_seeds_text_gives_other_rounds(ladder, prompts):
     context, sampler = Context.of(ladder.encode(prompts[1])), Sampler(1.0)
-    text = own_text(ladder.target, context, Chance(5, sampler), max_new_tokens=24)
+    text = record_target(ladder.target, context, Chance(5, sampler), max_new_tokens=24)
     draft = TreeDraft(ladder.draft, budget=8, depth=4)
     right, wrong = (replay_draft(text, draft, Chance(seed, sampler)) for seed in (5, 6))
     assert len(wrong.rounds) > len(right.rounds) and wrong.tokens == right.tokens

@@ -15,17 +15,20 @@ from specdec_lib.core.files import tensor_file
 from specdec_lib.core.verify import reject
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.trees.growing import TreeDraft
-from specdec_lib.measure import target_text as texts_module
+from specdec_lib.measure import target_text, text_writing
 from specdec_lib.measure.replaying import sweep
 from specdec_lib.measure.row_cache import RowCache
 from specdec_lib.measure.settings.setting import Setting
 from specdec_lib.measure.target_text import (
-    Texts,
+    TargetText,
+    find_text,
     known_texts,
+    load_texts,
+    save_texts,
+    stored_texts,
     text_file,
-    write_batched,
-    write_texts,
 )
+from specdec_lib.measure.text_writing import write_batched, write_texts
 from specdec_lib.models.students import assemble, read_about
 from specdec_lib.workload import Ladder, Prompt, seeds
 
@@ -41,6 +44,10 @@ def plainly(ladder: Ladder, prompts: Sequence[Prompt], sampler: Sampler, seed: i
     ]
 
 
+def tokens_of(texts: Sequence[TargetText]) -> list[tuple[int, ...]]:
+    return [text.tokens for text in texts]
+
+
 @pytest.mark.parametrize("sampler", [Sampler(0), Sampler(1.0), Sampler(0.8, top_k=9)], ids=str)
 def test_many_texts_at_a_time_are_those_of_plain_decoding(
     ladder, prompts, sampler, unchecked, monkeypatch
@@ -53,15 +60,15 @@ def test_many_texts_at_a_time_are_those_of_plain_decoding(
     often = plainly(ladder, asked[2:3], sampler)[0][9]
     stopping = replace(ladder, stop_tokens=(often, plainly(ladder, asked[5:6], sampler)[0][4]))
     wanted = plainly(stopping, asked, sampler)
-    monkeypatch.setattr(texts_module, "SEQUENCES", 3)
+    monkeypatch.setattr(text_writing, "SEQUENCES", 3)
     write = partial(write_batched, stopping, asked, sampler, max_new_tokens=LENGTH)
     found, other = write(), write(seed=1)
-    assert [*map(found.of, asked)] == wanted
+    assert tokens_of(found) == wanted
     lengths = [len(text) for text in wanted]
     assert min(lengths) <= 5 < max(lengths) and lengths[2] <= 10
     assert all(one[-1] in stopping.stop_tokens for one in wanted if len(one) < LENGTH)
-    assert (other.tokens == found.tokens) == (sampler.temperature == 0)
-    assert [*map(other.of, asked)] == plainly(stopping, asked, sampler, seed=1)
+    assert (tokens_of(other) == tokens_of(found)) == (sampler.temperature == 0)
+    assert tokens_of(other) == plainly(stopping, asked, sampler, seed=1)
     assert write_texts(stopping, asked, sampler, max_new_tokens=LENGTH) == found
 
 
@@ -78,7 +85,7 @@ def test_an_interruption_keeps_finished_texts(
         if len(done) == 3:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(texts_module, "SEQUENCES", 2)
+    monkeypatch.setattr(text_writing, "SEQUENCES", 2)
     run = partial(write, prompts=asked, sampler=Sampler(1.0), max_new_tokens=6)
     wanted = run(ladder)
     monkeypatch.setattr(RowCache, "write", write_row)
@@ -105,8 +112,8 @@ def test_many_texts_at_a_time_end_where_the_target_has_no_room_left(ladder, prom
     short.max_positions = max(len(ladder.encode(one)) for one in prompts[:3]) + 5
     little = replace(ladder, target=short)
     found = write_batched(little, prompts[:3], Sampler(0), max_new_tokens=LENGTH)
-    assert [*map(found.of, prompts[:3])] == plainly(little, prompts[:3], Sampler(0))
-    assert min(map(len, found.tokens.values())) == 6
+    assert tokens_of(found) == plainly(little, prompts[:3], Sampler(0))
+    assert min(map(len, tokens_of(found))) == 6
     with pytest.raises(ValueError, match="texts are written after prompts, got none"):
         write_batched(ladder, [], Sampler(0))
 
@@ -116,37 +123,40 @@ def test_many_texts_at_a_time_end_where_the_target_has_no_room_left(ladder, prom
 )
 def test_tokens_of_any_size_come_back_as_they_were(largest, kind, ladder, prompts, tmp_path):
     """Llama 3 and Qwen have such ids; those of 16 bits stay so, in files written before too."""
-    path, name = tmp_path / "texts.safetensors", prompts[0].name
-    made = write_texts(ladder, prompts[:2], Sampler(0), max_new_tokens=2)
-    made = replace(made, tokens=made.tokens | {name: (largest, 0, largest)})
-    made.save(path)
-    assert Texts.load(path) == made and Texts.load(path).of(prompts[0])[0] == largest
+    path = tmp_path / "texts.safetensors"
+    first, other = write_texts(ladder, prompts[:2], Sampler(0), max_new_tokens=2)
+    made = (replace(first, tokens=(largest, 0, largest)), other)
+    save_texts(made, path)
+    assert load_texts(path) == made and find_text(load_texts(path), prompts[0]) == made[0]
     with tensor_file(path) as file:
         assert file.get_tensor("ids").dtype == kind
 
 
 def test_a_missing_file_of_texts_names_the_command_that_writes_it(tmp_path, monkeypatch):
-    monkeypatch.setattr(texts_module, "TEXTS", tmp_path)
+    monkeypatch.setattr(target_text, "TEXTS", tmp_path)
     said = r"temperature-1.safetensors is missing; `specdec measure texts` writes it"
     with pytest.raises(ValueError, match=said):
-        Texts.stored([Sampler(1.0)])
+        stored_texts([Sampler(1.0)])
 
 
 def test_stored_texts_are_known_where_all_fits(ladder, prompts, tmp_path, monkeypatch):
     """None for another sampler (top-p is in no file's name), seed or prompt, or a longer text."""
-    monkeypatch.setattr(texts_module, "TEXTS", tmp_path / "new")
+    monkeypatch.setattr(target_text, "TEXTS", tmp_path / "new")
     samplers, asked = [Sampler(0), Sampler(1.0)], prompts[:2]
     made = [write_texts(ladder, asked, one, seed=3, max_new_tokens=6) for one in samplers]
-    for one in made:
-        one.save(text_file(one.sampler))
+    for texts in made:
+        save_texts(texts, text_file(texts[0].sampler))
     found = known_texts([*samplers, Sampler(0.7)], 3, prompts=asked, max_new_tokens=6)
-    assert [*found] == made == [*Texts.stored(samplers)]
+    assert found == (*made[0], *made[1]) == stored_texts(samplers)
     assert not known_texts(samplers, 2) and not known_texts(samplers, 3, max_new_tokens=7)
     assert not known_texts(samplers, 3, prompts=prompts[:3])
     assert not known_texts([Sampler(1.0, top_p=0.9)], 3)
     for other in (prompts[3], replace(asked[0], text="another")):
         with pytest.raises(ValueError, match="no text of the prompt"):
-            found[0].of(other)
+            find_text(found, other)
+    assert find_text(found, asked[1], samplers[1]) == made[1][1]
+    with pytest.raises(ValueError, match="texts of one target, sampler, seed and limit, got"):
+        save_texts(found, tmp_path / "texts.safetensors")
 
 
 def test_a_sweep_along_texts_counts_what_decoding_counts(ladder, prompts, monkeypatch):
@@ -158,20 +168,22 @@ def test_a_sweep_along_texts_counts_what_decoding_counts(ladder, prompts, monkey
     run = partial(sweep, settings, asked, ladder, max_new_tokens=12, progress=False)
     known = [write_texts(ladder, asked, one, seed=2, max_new_tokens=20) for one in (greedy, warm)]
     wanted = without_seconds(run(seed=2))
-    some, every = (without_seconds(run(seed=2, texts=texts)) for texts in (known[1:], known))
+    both = (known[1], (*known[0], *known[1]))
+    some, every = (without_seconds(run(seed=2, texts=texts)) for texts in both)
     assert some.equals(wanted) and every.equals(wanted) and len(decoded) == 9 + 6 + 3
-    swapped = known[1].tokens | {asked[0].name: known[1].of(asked[1])}  # the control
-    other = run(seed=2, texts=[replace(known[1], tokens=swapped)])
+    first, second, third = known[1]
+    swapped = (replace(first, tokens=second.tokens), second, third)  # the control
+    other = run(seed=2, texts=swapped)
     assert not without_seconds(other).equals(wanted)
     with pytest.raises(ValueError, match="seed 2 and up to 20 tokens"):
-        run(seed=3, texts=known)
+        run(seed=3, texts=known[0])
 
 
 @pytest.mark.parametrize("content", [b"", b"text", bytes(8) + b"{}", None], ids=repr)
 def test_a_damaged_file_of_tensors_is_refused_in_one_line(content, ladder, prompts, tmp_path):
     path = tmp_path / "texts.safetensors"
-    write_texts(ladder, prompts[:1], Sampler(0), max_new_tokens=2).save(path)
+    save_texts(write_texts(ladder, prompts[:1], Sampler(0), max_new_tokens=2), path)
     path.write_bytes(path.read_bytes()[:-3] if content is None else content)
-    for read in (Texts.load, read_about, partial(assemble, ladder.target.model)):
+    for read in (load_texts, read_about, partial(assemble, ladder.target.model)):
         with pytest.raises(ValueError, match=r"texts.safetensors is damaged, or no such .*: ."):
             read(path)

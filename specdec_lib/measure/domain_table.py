@@ -16,7 +16,7 @@ from specdec_lib.measure.ratios import summarise_rounds, with_interval, with_sam
 from specdec_lib.measure.replaying import sweep
 from specdec_lib.measure.settings.setting import Setting
 from specdec_lib.measure.settings.staged import staged_settings, table_settings
-from specdec_lib.measure.target_text import Texts, every_domain
+from specdec_lib.measure.target_text import every_domain, stored_texts
 from specdec_lib.workload import DOMAINS, Ladder, Prompt, load_ladder
 
 PLACE = DATA / "measured" / "tokens_per_round.csv"
@@ -62,7 +62,7 @@ def held_out_sweep(
     """
     prompts = every_domain("held-out", limit)
     ladder = load_ladder(device="cpu", runtime="fast")
-    options = {"texts": Texts.stored(), "keep": cache_folder() / "sweeps"}
+    options = {"texts": stored_texts(), "keep": cache_folder() / "sweeps"}
     return prompts, partial(sweep, settings(ladder), ladder=ladder, **options)
 
 

@@ -15,7 +15,7 @@ from specdec_lib.core.protocols import LanguageModel
 from specdec_lib.core.tree import TokenTree
 from specdec_lib.measure.commands.commandline import parse_limit, write_csv
 from specdec_lib.measure.ratios import Ratio, summarise
-from specdec_lib.measure.target_text import Texts, every_domain
+from specdec_lib.measure.target_text import every_domain, find_text, stored_texts
 from specdec_lib.models.fast.model import FastModel
 from specdec_lib.models.fast.weights import EDITIONS
 from specdec_lib.workload import load_ladder
@@ -27,11 +27,12 @@ def main(arguments: list[str] | None = None) -> None:
     """Run the command."""
     limit = parse_limit("measure editions", __doc__, [PLACE], arguments, 8)
     prompts = every_domain("held-out", limit)
-    ladder, (texts,) = load_ladder(device="cpu"), Texts.stored((Sampler(1.0),))
+    ladder = load_ladder(device="cpu")
+    texts = stored_texts([Sampler(1.0)])
     models = [FastModel(ladder.target.model, "target", edition=edition) for edition in EDITIONS]
     rows = []
     for prompt in tqdm(prompts, "editions", unit="prompt"):
-        rows += edition_sums(models, ladder.encode(prompt), texts.of(prompt))
+        rows += edition_sums(models, ladder.encode(prompt), find_text(texts, prompt).tokens)
     table = summarise_editions(pd.DataFrame(rows)).round(6)
     print(table.to_string(index=False))
     write_csv(table, PLACE)

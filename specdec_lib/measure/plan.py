@@ -34,7 +34,7 @@ from specdec_lib.measure.recorded_target import whole
 from specdec_lib.measure.settings.exported import export_setting
 from specdec_lib.measure.settings.grids import with_int8_drafts
 from specdec_lib.measure.settings.setting import Setting
-from specdec_lib.measure.target_text import write_texts
+from specdec_lib.measure.text_writing import write_texts
 from specdec_lib.measure.verdict import HARDLY
 from specdec_lib.models.generation import generation_notes
 from specdec_lib.models.loading import RUNTIMES

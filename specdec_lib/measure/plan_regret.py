@@ -26,7 +26,8 @@ from specdec_lib.measure.planning import PLANNED, forecasts, plan_settings, try_
 from specdec_lib.measure.ratios import sampling_of
 from specdec_lib.measure.settings.grids import with_int8_drafts
 from specdec_lib.measure.settings.staged import SAMPLERS
-from specdec_lib.measure.target_text import Texts, write_texts
+from specdec_lib.measure.target_text import TargetText
+from specdec_lib.measure.text_writing import write_texts
 from specdec_lib.models.fast.model import FastModel
 from specdec_lib.theory import PassTable
 from specdec_lib.workload import DOMAINS, SPLITS, Ladder, Prompt, load_ladder, load_prompts
@@ -85,7 +86,7 @@ def regret_rows(
     ladder: Ladder,
     development: Sequence[Prompt],
     held_out: Sequence[Prompt],
-    texts: Texts,
+    texts: Sequence[TargetText],
     passes: Mapping[str, PassTable],
     *,
     most: int = SETTINGS,

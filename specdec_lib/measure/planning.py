@@ -15,7 +15,7 @@ from typing import NamedTuple
 import pandas as pd
 from tqdm.auto import tqdm
 
-from specdec_lib.core.chance import Chance, Sampler
+from specdec_lib.core.chance import Sampler
 from specdec_lib.core.decode import Round
 from specdec_lib.core.protocols import Draft
 from specdec_lib.drafts.planned import SITUATIONS, Planned, situation
@@ -24,13 +24,13 @@ from specdec_lib.measure.fingerprints import fingerprint
 from specdec_lib.measure.latency.passes import ROWS, curves, pass_tables, time_passes
 from specdec_lib.measure.latency.predict import fit_overheads
 from specdec_lib.measure.ratios import Ratio, summarise
-from specdec_lib.measure.recorded_target import OwnText, replay_draft, whole, work_of
+from specdec_lib.measure.recorded_target import RecordedTarget, replay_draft, whole, work_of
 from specdec_lib.measure.row_cache import Row, RowCache, key_of
 from specdec_lib.measure.settings.grids import ON_TREES, OURS, drafts
-from specdec_lib.measure.target_text import Texts
+from specdec_lib.measure.target_text import TargetText, find_text
 from specdec_lib.measure.tuned_methods import spread
 from specdec_lib.theory import Overhead, PassTable, Tally, Work, best_policy, smoothed
-from specdec_lib.workload import Ladder, Prompt, seeds
+from specdec_lib.workload import Ladder, Prompt
 
 BUILT_ON = 3  # trees that staged drafts and tails are built on: those with the best forecasts
 FIRST = 2  # prompts that these are chosen on
@@ -55,12 +55,12 @@ class Tried(NamedTuple):
 
 
 def timed_passes(
-    ladder: Ladder, prompts: Sequence[Prompt], texts: Texts, keep: Path | None
+    ladder: Ladder, prompts: Sequence[Prompt], texts: Sequence[TargetText], keep: Path | None
 ) -> dict[str, PassTable]:
     """Seconds of the target's `score` and of the drafts' passes, after half as many tokens as the
     shortest text has and as many as the longest.  Raises ValueError if a model has no room for it.
     """
-    lengths = [len(ladder.encode(one)) + len(texts.of(one)) for one in prompts]
+    lengths = [len(ladder.encode(one)) + len(find_text(texts, one).tokens) for one in prompts]
     most = ladder.max_positions - len(ROWS) - max(ROWS)
     contexts = sorted({max(1, min(most, length)) for length in (min(lengths) // 2, max(lengths))})
 
@@ -85,18 +85,20 @@ def settings(
 
 
 def trial_rows(
-    ladder: Ladder, prompt: Prompt, texts: Texts, tried: Mapping[Named, Draft]
+    ladder: Ladder, prompt: Prompt, texts: Sequence[TargetText], tried: Mapping[Named, Draft]
 ) -> list[Row]:
     """The rounds of each draft along a text, a row per draft and situation in which some began:
     method, setting, situation, work (tokens, rounds, guesses, counts by pass) and outside, seconds
     outside the drafts' passes and the target.  Raises ValueError for drafts that learn.
     """
-    written, chance = texts.of(prompt), Chance(seeds([prompt], texts.seed)[0], texts.sampler)
-    own = OwnText.of(ladder.target, ladder.encode(prompt), written, len(written))
+    text = find_text(texts, prompt)
+    given = ladder.encode(prompt)
+    recorded = RecordedTarget.of(ladder.target, given, text.tokens, len(text.tokens))
     rows = []
     for (method, setting), draft in tried.items():
-        context, by = own.context, defaultdict[int, list[Round]](list)
-        for one in replay_draft(own, draft, chance).rounds:
+        context = recorded.context
+        by = defaultdict[int, list[Round]](list)
+        for one in replay_draft(recorded, draft, text.chance).rounds:
             by[situation(context)].append(one)
             context = context.extended(one.emitted)
         for place, rounds in by.items():
@@ -110,7 +112,7 @@ def trial_rows(
 def try_settings(
     ladder: Ladder,
     prompts: Sequence[Prompt],
-    texts: Texts,
+    texts: Sequence[TargetText],
     tried: Mapping[Named, Draft],
     keep: Path | None = None,
 ) -> pd.DataFrame:
@@ -182,7 +184,7 @@ def follow_policy(
 def plan_settings(
     ladder: Ladder,
     prompts: Sequence[Prompt],
-    texts: Texts,
+    texts: Sequence[TargetText],
     passes: Mapping[str, PassTable],
     *,
     most: int,
@@ -193,13 +195,13 @@ def plan_settings(
     """
     known = [method for method in OURS if method not in ON_TREES]
     run = partial(try_settings, ladder, prompts, texts, keep=keep)
-    first = settings(ladder, texts.sampler, (AUTOREGRESSIVE, *known), most, ())
+    first = settings(ladder, texts[0].sampler, (AUTOREGRESSIVE, *known), most, ())
     trials = run(first)
     few = trials[trials.prompt.isin(trials.prompt.unique()[:FIRST])]
     few = few[few.method.isin((AUTOREGRESSIVE, "tree"))]
     ranked = forecasts(few, Prices(passes, fit_overheads(trials)))
     trees = [*ranked.setting[ranked.method == "tree"][:BUILT_ON]]
-    tried = first | (rest := settings(ladder, texts.sampler, ON_TREES, most, trees))
+    tried = first | (rest := settings(ladder, texts[0].sampler, ON_TREES, most, trees))
     trials = pd.concat([trials, run(rest)], ignore_index=True)
     policy, draft = follow_policy(trials, Prices(passes, fit_overheads(trials)), tried)
     planned: dict[Named, Draft] = {(PLANNED, "policy"): draft}

@@ -11,32 +11,14 @@ from pathlib import Path
 
 import psutil
 
-from specdec_lib.core.chance import Chance, Sampler
-from specdec_lib.core.decode import decode
 from specdec_lib.core.protocols import LanguageModel
-from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.measure.contenders import Contender, Continuation
 from specdec_lib.measure.near_ties import ROUNDING, TWO_PROGRAMS, near_tie
 from specdec_lib.measure.row_cache import Row, RowCache, key_of
-from specdec_lib.measure.target_text import LOOPING, repetition
-from specdec_lib.workload import DOMAINS, Ladder, Prompt, load_prompts, seeds
+from specdec_lib.measure.target_text import TargetText, repetition, write_text
+from specdec_lib.workload import DOMAINS, Ladder, Prompt, load_prompts
 
 WARM_UP = 12  # untimed tokens of each contender: the first passes of a shape set things up
-
-
-@dataclass(frozen=True)
-class TargetText:
-    """A prompt, and how the target itself continues it for a seed."""
-
-    name: str
-    prompt: tuple[int, ...]
-    tokens: tuple[int, ...]
-    seed: int
-
-    @property
-    def loops(self) -> bool:
-        """Whether 0.3 or more of it repeats itself."""
-        return repetition(self.tokens) >= LOOPING
 
 
 @dataclass(frozen=True)
@@ -72,17 +54,6 @@ class Timing:
     passes: Mapping[str, int] = field(default_factory=dict)
 
 
-def target_texts(
-    ladder: Ladder, prompts: Sequence[Prompt], sampler: Sampler, *, tokens: int, seed: int
-) -> Iterator[TargetText]:
-    """Each prompt continued by plain decoding, up to a stop token or by `tokens` tokens."""
-    limits = {"max_new_tokens": tokens, "stop_tokens": ladder.stop_tokens}
-    for prompt, own in zip(prompts, seeds(prompts, seed), strict=True):
-        given = ladder.encode(prompt)
-        made = decode(ladder.target, NoDraft(), given, Chance(own, sampler), **limits)
-        yield TargetText(prompt.name, given, made.tokens, own)
-
-
 def race(
     contenders: Sequence[Contender],
     text: TargetText,
@@ -100,8 +71,8 @@ def race(
     one another text: it would be timed for other work.
     """
     places, made = range(len(contenders)), {}
-    for place in random.Random(f"{seed}/{text.name}").sample(places, len(places)):
-        made[place] = contenders[place].run(text.prompt, len(text.tokens), text.seed)
+    for place in random.Random(f"{seed}/{text.prompt}").sample(places, len(places)):
+        made[place] = contenders[place].run(text.given, len(text.tokens), text.chance.seed)
     return [_timing(one, text, made[place], target, strict) for place, one in enumerate(contenders)]
 
 
@@ -133,7 +104,8 @@ def race_prompts(
             for contender in contenders:
                 contender.run(other, warm_up, seed)
             warm = True
-        [text] = target_texts(ladder, [prompt], contenders[0].sampler, tokens=tokens, seed=seed)
+        sampler = contenders[0].sampler
+        text = write_text(ladder, prompt, sampler, seed=seed, max_new_tokens=tokens)
         made = race(contenders, text, ladder.target, seed=seed, strict=strict)
         return [asdict(one) for one in made]
 
@@ -148,13 +120,13 @@ def _timing(
     labels = {name: vars(contender)[name] for name in ("method", "runtime", "setting")}
     sampler, tie = contender.sampler, None
     if found.tokens and len(found.tokens) != len(text.tokens):
-        wrote = f"wrote {len(found.tokens)} tokens of {text.name}, {len(text.tokens)}"
+        wrote = f"wrote {len(found.tokens)} tokens of {text.prompt}, {len(text.tokens)}"
         raise ValueError(f"{', '.join(labels.values())} {wrote} were asked for")
     if contender.exact:
-        both, chance = (text.tokens, found.tokens), Chance(text.seed, sampler)
-        tie = near_tie(target, text.prompt, *both, chance, floor=TWO_PROGRAMS)
+        both = (text.tokens, found.tokens)
+        tie = near_tie(target, text.given, *both, text.chance, floor=TWO_PROGRAMS)
     if strict and tie and (tie.verdict != ROUNDING or tie.margin > TWO_PROGRAMS):
-        far = f"token {tie.place} of {text.name} lies {tie.margin:.3g} nats below the best"
+        far = f"token {tie.place} of {text.prompt} lies {tie.margin:.3g} nats below the best"
         raise ValueError(f"{', '.join(labels.values())} does not write what the target does: {far}")
     counted = ("timed_tokens", "seconds", "rounds", "accepted", "tried", "passes")
     return Timing(
@@ -162,7 +134,7 @@ def _timing(
         **{name: vars(found)[name] for name in counted},
         temperature=sampler.temperature,
         top_k=sampler.top_k or 0,
-        prompt=text.name,
+        prompt=text.prompt,
         tokens=len(found.tokens) or found.timed_tokens,
         repetition=repetition(found.tokens) if found.tokens else math.nan,
         loops=text.loops,

@@ -26,7 +26,7 @@ AFTER_THE_END = -1  # no token: whatever is guessed after a stop token is not lo
 
 
 @dataclass(frozen=True)
-class OwnText:
+class RecordedTarget:
     """A recorded text that takes the target's place in `decode` and computes nothing.
 
     tokens    as `decode` with `NoDraft` emits them; fewer than `limit` end with a stop token
@@ -45,7 +45,7 @@ class OwnText:
     @classmethod
     def of(
         cls, model: LanguageModel, prompt: Prefix, tokens: tuple[int, ...], limit: int
-    ) -> "OwnText":
+    ) -> "RecordedTarget":
         """A text that the target wrote after a prompt, cut to `limit` tokens."""
         context = prompt if isinstance(prompt, Context) else Context.of(prompt)
         about = (model.name, model.vocabulary, model.max_positions)
@@ -69,23 +69,23 @@ class OwnText:
 class _KnownChoices(Chance):
     """A chance whose choice at a position is the token that stands there in a text."""
 
-    text: OwnText | None = None
+    text: RecordedTarget | None = None
 
     def choose(self, logits: Float[Tensor, " none"], position: int) -> int:
         place = position - len(self.text.context)
         return self.text.tokens[place] if place < len(self.text.tokens) else AFTER_THE_END
 
 
-def own_text(
+def record_target(
     target: LanguageModel, prompt: Prefix, chance: Chance, *, max_new_tokens: int
-) -> OwnText:
-    """The target's text after a prompt, past any stop token.  Raises ValueError like `decode`."""
+) -> RecordedTarget:
+    """The target as its text after a prompt, past any stop token; raises ValueError as `decode`."""
     written = decode(target, NoDraft(), prompt, chance, max_new_tokens=max_new_tokens)
-    return OwnText.of(target, prompt, written.tokens, len(written.tokens))
+    return RecordedTarget.of(target, prompt, written.tokens, len(written.tokens))
 
 
 def replay_draft(
-    text: OwnText, draft: Draft, chance: Chance, *, stop_tokens: Sequence[int] = ()
+    text: RecordedTarget, draft: Draft, chance: Chance, *, stop_tokens: Sequence[int] = ()
 ) -> Generation:
     """The generation that `decode` would give with this draft, `look_up` and the text's chance; the
     target's passes are not in its usage, and take no time.

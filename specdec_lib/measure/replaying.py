@@ -13,10 +13,10 @@ from specdec_lib.core.decode import Generation, decode
 from specdec_lib.core.kinds import checked
 from specdec_lib.core.verify import look_up
 from specdec_lib.measure.fingerprints import fingerprint
-from specdec_lib.measure.recorded_target import OwnText, replay_draft
+from specdec_lib.measure.recorded_target import RecordedTarget, replay_draft
 from specdec_lib.measure.row_cache import Row, RowCache, key_of
 from specdec_lib.measure.settings.setting import Setting, check_settings
-from specdec_lib.measure.target_text import Texts, repetition
+from specdec_lib.measure.target_text import TargetText, find_text, repetition
 from specdec_lib.workload import Ladder, Pair, Prompt, seeds
 
 
@@ -28,21 +28,23 @@ def generations(
     *,
     seed: int = 0,
     max_new_tokens: int = 128,
-    texts: Sequence[Texts] = (),
+    texts: Sequence[TargetText] = (),
     progress: bool = True,
 ) -> Iterator[tuple[Setting, Prompt, Generation]]:
     """Every prompt decoded under every setting; noise follows from the prompt's name and the seed.
 
-    texts    what the target writes, one per sampler: settings under `look_up` are replayed along
-             them, which gives the same rounds without a pass of it
+    texts    what the target writes after these prompts: settings under `look_up` with a sampler
+             that has texts are replayed along them, which gives the same rounds without a pass of
+             the target
     """
     check_settings(settings)
     for one in texts:
-        if one.seed != seed or one.max_new_tokens < max_new_tokens:
-            these = f"texts of seed {one.seed} and up to {one.max_new_tokens} tokens"
-            asked = f"seed {seed} and {max_new_tokens} tokens"
-            raise ValueError(f"{these} cannot be replayed with {asked}")
-    known = {one.sampler: one for one in texts}
+        if one.seed != seed or one.limit < max_new_tokens:
+            raise ValueError(
+                f"texts of seed {one.seed} and up to {one.limit} tokens"
+                f" cannot be replayed with seed {seed} and {max_new_tokens} tokens"
+            )
+    known = {one.sampler for one in texts}
     total, stops = len(settings) * len(prompts), ladder.stop_tokens
     with tqdm(total=total, desc="sweep", disable=not progress, mininterval=1) as bar:
         for prompt, own in zip(prompts, seeds(prompts, seed), strict=True):
@@ -50,9 +52,9 @@ def generations(
             for setting in settings:
                 chance, draft, rule = Chance(own, setting.sampler), setting.draft, setting.rule
                 if rule is look_up and setting.sampler in known:
-                    written = known[setting.sampler].of(prompt)
-                    text = OwnText.of(ladder.target, tokens, written, max_new_tokens)
-                    made = replay_draft(text, draft, chance, stop_tokens=stops)
+                    written = find_text(texts, prompt, setting.sampler).tokens
+                    recorded = RecordedTarget.of(ladder.target, tokens, written, max_new_tokens)
+                    made = replay_draft(recorded, draft, chance, stop_tokens=stops)
                 else:
                     limits = {"max_new_tokens": max_new_tokens, "stop_tokens": stops}
                     made = decode(ladder.target, draft, tokens, chance, rule=rule, **limits)
@@ -98,7 +100,7 @@ def sweep(
     *,
     seed: int = 0,
     max_new_tokens: int = 128,
-    texts: Sequence[Texts] = (),
+    texts: Sequence[TargetText] = (),
     progress: bool = True,
     keep: str | Path | None = None,
 ) -> pd.DataFrame:

@@ -24,9 +24,10 @@ from specdec_lib.measure.contenders import (
     llama_cpp,
     our_contenders,
 )
-from specdec_lib.measure.racing import WARM_UP, TargetText, race, target_texts
+from specdec_lib.measure.racing import WARM_UP, race
 from specdec_lib.measure.ratios import sampling_of
 from specdec_lib.measure.settings.grids import OURS, drafts
+from specdec_lib.measure.target_text import TargetText, write_text
 from specdec_lib.workload import DOMAINS, Ladder, Prompt, load_prompts
 
 BUILT_ON = 3  # of the best trees
@@ -96,7 +97,8 @@ def tune_lineup(
     say(f"{sampling_of(sampler.temperature, sampler.top_k)}: methods are tuned")
     *_, ladder = ladders.values()
     prompts, lineup = prompts_in_turn("development", plan.development), Lineup()
-    texts = list(target_texts(ladder, prompts, sampler, **plan.limits))
+    write = partial(write_text, ladder, sampler=sampler, seed=plan.seed, max_new_tokens=plan.tokens)
+    texts = [write(prompt) for prompt in prompts]
     options = {"target": ladder.target, "stages": plan.stages, "seed": plan.seed}
     tune = partial(tune_contenders, texts=texts, **options)
     found: dict[str, Contender] = {}
@@ -156,7 +158,7 @@ def tune_contenders(
         return 1000 * seconds[one] / max(1, tokens[one])
 
     for one in left:
-        one.run(ordered[0].prompt, WARM_UP, seed)
+        one.run(ordered[0].given, WARM_UP, seed)
     for number, added in enumerate(stages, 1):
         for text in ordered[used : used + added] or ordered[-1:]:
             for one, timing in zip(left, race(left, text, target, seed=seed), strict=True):

@@ -27,7 +27,7 @@ VERBS = {  # by verb: the module whose function runs it, `main` if none is named
     "distil ngrams": ("suite.distil.ngrams", "count n-grams on samples of a draft"),
     "distil matches": ("suite.distil.finishing:measure_matches", "measure the match tables"),
     "distil finish": ("suite.distil.finishing", "put the drafts into data/ladder, or export them"),
-    "measure texts": ("measure.target_text", "let the target write the texts to count along"),
+    "measure texts": ("measure.text_writing", "let the target write the texts to count along"),
     "measure acceptance": ("measure.acceptance.prediction", "theory against measurement"),
     "measure table": ("measure.domain_table", "the table of the README"),
     "measure verifiers": ("measure.rule_bench.verifying", "verification rules on the same drafts"),

@@ -195,8 +195,10 @@ def split_of(name: str) -> str:
 
 @checked
 def seeds(prompts: Sequence[Prompt], seed: int) -> list[int]:
-    """A seed per prompt, by a hash of its name and `seed`, so that prompts never share noise."""
-    return [
-        int.from_bytes(hashlib.sha256(f"{seed}/{prompt.name}".encode()).digest()[:7], "big")
-        for prompt in prompts
-    ]
+    """`prompt_seed` of each prompt, so that prompts never share noise."""
+    return [prompt_seed(prompt.name, seed) for prompt in prompts]
+
+
+def prompt_seed(name: str, seed: int) -> int:
+    """The seed of the prompt of this name in a measurement with `seed`, by a hash of both."""
+    return int.from_bytes(hashlib.sha256(f"{seed}/{name}".encode()).digest()[:7], "big")

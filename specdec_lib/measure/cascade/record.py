@@ -20,7 +20,7 @@ from specdec_lib.core.tree import TokenTree
 from specdec_lib.drafts.cascade import Relay, from_matrix
 from specdec_lib.drafts.cascade.reviewed import Lenient
 from specdec_lib.drafts.combined import NoDraft
-from specdec_lib.measure.target_text import Texts
+from specdec_lib.measure.target_text import TargetText, find_text, write_text
 from specdec_lib.workload import Ladder, Pair, Prompt, seeds
 
 TARGET, MAX_GRAM = "target", "Max-Gram"
@@ -96,7 +96,7 @@ def record(
     *,
     seed: int = 0,
     max_new_tokens: int = 128,
-    texts: Texts | None = None,
+    texts: Sequence[TargetText] | None = None,
     progress: bool = True,
 ) -> list[Recording]:
     """The target's text of each prompt, as in a sweep, with every drafter's choices along it.
@@ -113,11 +113,12 @@ def record(
         chance, given = Chance(seeds([prompt], seed)[0], sampler), ladder.encode(prompt)
         given = given if isinstance(given, Context) else Context.of(given)
         if texts is None:
-            limits = {"max_new_tokens": max_new_tokens, "stop_tokens": ladder.stop_tokens}
-            written = decode(ladder.target, NoDraft(), given, chance, **limits).tokens
+            options = {"seed": seed, "max_new_tokens": max_new_tokens}
+            written = write_text(ladder, prompt, sampler, **options).tokens
         else:
-            written = texts.of(prompt)[:max_new_tokens]
-        text, longer = written, given.extended(written)
+            written = find_text(texts, prompt, sampler).tokens[:max_new_tokens]
+        text = written
+        longer = given.extended(written)
         if len(longer) <= ladder.draft.max_positions:
             text += decode(ladder.draft, NoDraft(), longer, chance, max_new_tokens=AHEAD).tokens
         contexts = (given.extended(text[:place]) for place in range(len(text)))

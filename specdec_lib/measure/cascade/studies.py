@@ -26,9 +26,9 @@ from specdec_lib.measure.commands.commandline import Parser, write_csv
 from specdec_lib.measure.fingerprints import fingerprint
 from specdec_lib.measure.latency.passes import machine_name, prices, time_passes
 from specdec_lib.measure.ratios import interval
-from specdec_lib.measure.recorded_target import OwnText, replay_draft
+from specdec_lib.measure.recorded_target import RecordedTarget, replay_draft
 from specdec_lib.measure.row_cache import RowCache
-from specdec_lib.measure.target_text import Texts, repetition
+from specdec_lib.measure.target_text import repetition, stored_texts
 from specdec_lib.workload import DOMAINS, SPLITS, Ladder, Prompt, load_ladder, load_prompts, seeds
 from specdec_lib.workload.published import price_list
 
@@ -99,7 +99,7 @@ def _measured(
     ladder: Ladder, sampler: Sampler, splits: Sequence[list[Prompt]], lists: Mapping[str, Prices]
 ) -> list[dict[str, list[dict]]]:
     """The rows of `domain_tables`; the paper's own price lists are for its greedy runs."""
-    [texts] = Texts.stored((sampler,))
+    texts = stored_texts([sampler])
     recorded = [record(prompts, ladder, sampler, texts=texts) for prompts in splits]
     allowed = lists if sampler.temperature == 0 else {"measured": lists["measured"]}
     tables = domain_tables(*recorded, allowed)
@@ -178,10 +178,11 @@ def check_replays(ladder: Ladder) -> pd.DataFrame:
     """`CHECKED` settings, replayed and really run: whether every round is equal, and passes."""
     rows, limit = [], {"max_new_tokens": CHECKED_TOKENS}
     for (sampling, sampler), domain in product(SAMPLERS.items(), CHECKED_DOMAINS):
-        [prompt], (texts,) = load_prompts(domain, "held-out", 1), Texts.stored((sampler,))
+        [prompt] = load_prompts(domain, "held-out", 1)
+        texts = stored_texts([sampler])
         [recording] = record([prompt], ladder, sampler, texts=texts, progress=False, **limit)
         given, chance = ladder.encode(prompt), Chance(seeds([prompt], 0)[0], sampler)
-        text = OwnText.of(ladder.target, given, recording.tokens, CHECKED_TOKENS)
+        text = RecordedTarget.of(ladder.target, given, recording.tokens, CHECKED_TOKENS)
         for setting in CHECKED:
             run = replay_draft(text, setting.draft(ladder), chance, stop_tokens=ladder.stop_tokens)
             rounds, played = run.rounds, replay_cascade(recording, setting)

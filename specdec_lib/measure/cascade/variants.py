@@ -29,7 +29,7 @@ from specdec_lib.measure.latency.passes import machine_name
 from specdec_lib.measure.racing import race_prompts
 from specdec_lib.measure.ratios import ratios
 from specdec_lib.measure.settings.grids import with_int8_drafts
-from specdec_lib.measure.target_text import Texts
+from specdec_lib.measure.target_text import stored_texts
 from specdec_lib.workload import DOMAINS, Ladder, load_ladder, load_prompts
 
 PLACE = DATA / "measured" / "cascade_walltime.csv"
@@ -53,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     limit = parse_limit("measure walltime", __doc__, [PLACE], arguments, 12)
     ladder, parts = load_ladder(device="cpu", runtime="fast"), []
     prices = pd.read_csv(PLACE.with_name("prices.csv")).set_index("model").price.to_dict()
-    options = {"max_new_tokens": TOKENS, "texts": Texts.stored((Sampler(0),))[0]}
+    options = {"max_new_tokens": TOKENS, "texts": stored_texts([Sampler(0)])}
     racing = with_int8_drafts(ladder)
     for domain in tqdm(DOMAINS, desc="domains"):
         prompts = load_prompts(domain, "development", DEVELOPMENT)

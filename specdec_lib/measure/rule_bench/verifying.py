@@ -29,11 +29,10 @@ from specdec_lib.core.verify import UNWARPED, look_up, reject
 from specdec_lib.drafts.trees.growing import TreeDraft
 from specdec_lib.measure.commands.commandline import parse_limit, write_csv
 from specdec_lib.measure.fingerprints import fingerprint
-from specdec_lib.measure.racing import target_texts
 from specdec_lib.measure.ratios import Ratio, sampling_of, summarise
 from specdec_lib.measure.row_cache import RowCache, key_of
 from specdec_lib.measure.rule_bench.rules import draw_once, k_seq, traverse
-from specdec_lib.measure.target_text import every_domain, known_texts
+from specdec_lib.measure.target_text import every_domain, find_text, known_texts, write_text
 from specdec_lib.theory.bounds import best_acceptance, best_acceptance_of_two, proposed
 from specdec_lib.workload import Ladder, Prompt, load_ladder, seeds
 
@@ -103,12 +102,11 @@ def _text(ladder: Ladder, prompt: Prompt, sampler: Sampler, seed: int) -> tuple[
     """The beginning of what the target writes after a prompt: the stored text, that of T = 1 where
     none is stored under this sampler, or one that is written now.
     """
-    asked = {"prompts": [prompt], "max_new_tokens": MOST_TOKENS}
-    for known in known_texts((sampler, UNWARPED), seed, **asked):
-        if known.target == ladder.card.get("target"):
-            return known.of(prompt)[:MOST_TOKENS]
-    [text] = target_texts(ladder, [prompt], sampler, tokens=MOST_TOKENS, seed=seed)
-    return text.tokens
+    for one in (sampler, UNWARPED):
+        known = known_texts((one,), seed, prompts=[prompt], max_new_tokens=MOST_TOKENS)
+        if known and known[0].target == ladder.card.get("target"):
+            return find_text(known, prompt).tokens[:MOST_TOKENS]
+    return write_text(ladder, prompt, sampler, seed=seed, max_new_tokens=MOST_TOKENS).tokens
 
 
 def summarise_rules(table: pd.DataFrame) -> pd.DataFrame:

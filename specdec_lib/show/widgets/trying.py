@@ -85,8 +85,8 @@ class DraftTrial:
             raise ValueError("an explorer needs a prompt, got none")
         self.ladder = ladder
         self.prompts = {prompt.name: prompt for prompt in prompts}
-        write = partial(recorded_target.own_text, ladder.target, max_new_tokens=NEW_TOKENS)
-        self._own_text = lru_cache(256)(write)
+        write = partial(recorded_target.record_target, ladder.target, max_new_tokens=NEW_TOKENS)
+        self._recorded = lru_cache(256)(write)
 
     def read(self, at: Mapping[str, Any]) -> tuple[Context, Chance]:
         """The text and the noise that the knobs are at: one's own text where it is not empty, or a
@@ -102,9 +102,9 @@ class DraftTrial:
 
     def follow(self, context: Context, chance: Chance, draft: Draft) -> Generation:
         """What `decode` gives: the target writes a text once, and each draft's rounds follow it."""
-        text = self._own_text(context, chance)
+        recorded = self._recorded(context, chance)
         return recorded_target.replay_draft(
-            text, draft, chance, stop_tokens=self.ladder.stop_tokens
+            recorded, draft, chance, stop_tokens=self.ladder.stop_tokens
         )
 
 

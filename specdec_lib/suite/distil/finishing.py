@@ -21,14 +21,15 @@ from specdec_lib.core.verify import reject
 from specdec_lib.drafts.ngram import NgramDraft
 from specdec_lib.drafts.trees.growing import TreeDraft
 from specdec_lib.measure.commands.commandline import Parser
-from specdec_lib.measure.target_text import every_domain, write_texts
+from specdec_lib.measure.target_text import every_domain
+from specdec_lib.measure.text_writing import write_texts
 from specdec_lib.models.students import read_about
 from specdec_lib.models.table import TableModel
 from specdec_lib.suite.distil import ngrams
 from specdec_lib.suite.distil.lessons import read_head
 from specdec_lib.suite.setup import NAME, load_target
 from specdec_lib.theory import monotone
-from specdec_lib.workload import MATCH, Ladder, Prompt, load_ladder, seeds
+from specdec_lib.workload import MATCH, Ladder, Prompt, load_ladder
 
 LADDER = DATA / "ladder"
 DRAFTS = ("middle", "draft")
@@ -121,15 +122,14 @@ def match_tables(ladder: Ladder, prompts: Sequence[Prompt]) -> list[dict]:
     for sampler in SAMPLERS:
         seen, taken = np.zeros((2, len(KINDS), RANKS, len(EDGES) + 1))
         written = write_texts(ladder, prompts, sampler, max_new_tokens=LENGTH)
-        found = [*zip(prompts, seeds(prompts, 0), map(written.of, prompts), strict=True)]
-        for prompt, seed, text in tqdm(found, f"match tables, T = {sampler.temperature:g}"):
-            for looked in _look(ladder, ladder.encode(prompt), text, Chance(seed, sampler)):
+        for text in tqdm(written, f"match tables, T = {sampler.temperature:g}"):
+            for looked in _look(ladder, text.given, text.tokens, text.chance):
                 for kind, (tokens, gaps, right) in enumerate(looked):
                     at = kind, range(len(tokens)), np.searchsorted(EDGES, gaps, side="right")
                     seen[at] += 1
                     taken[at] += np.array(tokens) == right
         how = {"temperature": sampler.temperature, "top_k": sampler.top_k}
-        how["contexts"] = sum(map(len, written.tokens.values()))
+        how["contexts"] = sum(len(text.tokens) for text in written)
         for kind, sums in zip(KINDS, zip(seen, taken, strict=True), strict=True):
             head = dict(zip(("guesser", "obeyed", "siblings"), kind, strict=True))
             tables.append(head | how | _rates(*sums, how["contexts"], kind[2] == "ranked"))

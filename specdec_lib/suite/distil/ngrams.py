@@ -25,7 +25,7 @@ from specdec_lib.drafts.ngram import NgramDraft
 from specdec_lib.measure.cascade.record import record
 from specdec_lib.measure.commands.commandline import Parser, parse_limit, write_csv
 from specdec_lib.measure.ratios import interval, named_interval
-from specdec_lib.measure.target_text import Texts, every_domain
+from specdec_lib.measure.target_text import TargetText, every_domain, stored_texts
 from specdec_lib.models.batched import BatchedPasses, draw
 from specdec_lib.models.katz.model import Katz
 from specdec_lib.models.students import assemble
@@ -95,18 +95,19 @@ def sample(
         yield from torch.stack(columns[GIVEN:], dim=1).numpy().astype(stored_type)
 
 
-def places(ladder: Ladder, stored: Texts, prompts: Sequence[Prompt]) -> Along:
+def places(ladder: Ladder, stored: Sequence[TargetText], prompts: Sequence[Prompt]) -> Along:
     """The first TEXT_TOKENS places of each text, with its chance."""
     found = []
     limits = {"max_new_tokens": TEXT_TOKENS, "texts": stored, "progress": False}
-    recorded = record(prompts, ladder, stored.sampler, **limits)
+    sampler = stored[0].sampler
+    recorded = record(prompts, ladder, sampler, **limits)
     for prompt, seed, one in zip(prompts, seeds(prompts, 0), recorded, strict=True):
         given = ladder.encode(prompt)
         text = given + one.tokens
         chosen = one.choices["draft"].tokens
         numbered = zip(range(len(given), len(text)), chosen, strict=False)
         own = [(text[max(0, at - ORDER) : at], at, token) for at, token in numbered]
-        found.append((Chance(seed, stored.sampler), own))
+        found.append((Chance(seed, sampler), own))
     return found
 
 
@@ -160,8 +161,9 @@ def measure_growth(arguments: Sequence[str] | None = None) -> None:
         )
     ladder = load_ladder(device="cpu")
     prompts = every_domain("development", limit)
-    stored = zip(SAMPLERS, Texts.stored(tuple(SAMPLERS.values())), strict=True)
-    along = {name: places(ladder, texts, prompts) for name, texts in stored}
+    along = {
+        name: places(ladder, stored_texts([sampler]), prompts) for name, sampler in SAMPLERS.items()
+    }
     table = grow(ladder.katz.vocabulary, np.concatenate([*map(np.load, pieces)]), along)
     write_csv(table, PLACE, 4)
     print(table.to_string())
