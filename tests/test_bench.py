@@ -23,16 +23,28 @@ from specdec_lib.measure.race_table import (
     stored_race,
     write_table,
 )
-from specdec_lib.measure.racing import Timing, race
+from specdec_lib.measure.racing import race
 from specdec_lib.measure.target_text import TargetText
+from specdec_lib.measure.trial import Trial
 from specdec_lib.measure.tuned_methods import tune_contenders
 
 GREEDY = Sampler(0)
 PROMPT = (1, 0, 2)
 
 
-def timing(method: str, prompt: str, seconds: float, tokens: int = 10) -> Timing:
-    return Timing(method, "reference", "any", 0.0, 0, prompt, tokens, tokens, seconds, 5)
+def timing(method: str, prompt: str, seconds: float, tokens: int = 10) -> Trial:
+    return Trial(
+        method=method,
+        runtime="reference",
+        setting="any",
+        sampler=GREEDY,
+        prompt=prompt,
+        tokens=tokens,
+        timed_tokens=tokens,
+        seconds=seconds,
+        rounds=5,
+        repetition=0.0,
+    )
 
 
 TIMINGS = [
@@ -45,7 +57,7 @@ TIMINGS = [
 ]
 
 
-def table(timings: list[Timing]) -> pd.DataFrame:
+def table(timings: list[Trial]) -> pd.DataFrame:
     return ratio_table(timings, {(0.0, 0): "staged"})
 
 
@@ -162,7 +174,7 @@ def test_wrong_tokens_stop_a_strict_race_and_are_reported_by_another() -> None:
     own = decode(target, NoDraft(), PROMPT, Chance(3, GREEDY), max_new_tokens=6).tokens
     wrong, given = plain(table_model(5, 2)), text(tokens=own)
     [right] = race([plain(target)], given, target)
-    assert right.same and math.isnan(right.margin) and right.rounding is None
+    assert right.same and right.margin is None and right.rounding is None
     with pytest.raises(ValueError, match="does not write what the target does: token 0 of a"):
         race([wrong], given, target)
     [found] = race([wrong], given, target, strict=False)

@@ -1,7 +1,6 @@
 """The contenders themselves, on tiny random networks and on a tiny ladder."""
 
 import itertools
-import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -163,7 +162,7 @@ def test_llama_cpp_races_where_it_is_there(monkeypatch, tmp_path, capsys):
     assert (made.timed_tokens, made.seconds, made.tokens) == (4, 0.008, ())
     target = CachedModel(network(1), "target")
     [timing] = race([contender], TargetText("a", "", GREEDY, 0, (0,) * 4, 4, given=PROMPT), target)
-    assert (timing.tokens, timing.method) == (4, "llama.cpp") and math.isnan(timing.repetition)
+    assert (timing.tokens, timing.method) == (4, "llama.cpp") and timing.repetition is None
     program.write_text("#!/bin/sh\necho no such file >&2; exit 1\n")
     with pytest.raises(ValueError, match=r"llama-bench failed on model\.gguf: no such file"):
         contender.run(PROMPT, 4, 0)

@@ -16,9 +16,9 @@ from specdec_lib.measure import planning as measuring
 from specdec_lib.measure.plan import make_plan, plan_in_words
 from specdec_lib.measure.planning import PLANNED
 from specdec_lib.measure.race_table import over_plain, ratio_table
-from specdec_lib.measure.racing import Timing
 from specdec_lib.measure.settings.exported import import_setting
 from specdec_lib.measure.settings.grids import OURS
+from specdec_lib.measure.trial import Trial
 from specdec_lib.suite.command import main as specdec
 from specdec_lib.workload import Prompt, load_prompts
 
@@ -30,7 +30,7 @@ GREEDY, SMALL = Sampler(0), {"tokens": 6, "settings": 1}
 def ran(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What really runs: replays by prompt, and races on held-out prompts."""
     found: list[str] = []
-    trials, race = measuring.trial_rows, racing.race
+    trials, race = measuring.counted_trials, racing.race
 
     def counted(*given: object, **named: object) -> object:
         found.append("replay")
@@ -40,7 +40,7 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         found.append("race")
         return race(*given, **named)
 
-    monkeypatch.setattr(measuring, "trial_rows", counted)
+    monkeypatch.setattr(measuring, "counted_trials", counted)
     monkeypatch.setattr(racing, "race", raced)
     return found
 
@@ -97,10 +97,21 @@ def test_too_few_prompts_are_refused_before_anything_runs(ladder, tmp_path, deve
         make_plan(ladder, GREEDY, *asked, **SMALL, keep=tmp_path)
 
 
-def timings(method: str, seconds: list[float], rounds: int) -> list[Timing]:
-    about = method, "", "any", 0.0, 0
-    numbered = enumerate(seconds)
-    return [Timing(*about, f"chat/{number}", 10, 10, one, rounds) for number, one in numbered]
+def timings(method: str, seconds: list[float], rounds: int) -> list[Trial]:
+    return [
+        Trial(
+            method=method,
+            setting="any",
+            sampler=GREEDY,
+            prompt=f"chat/{number}",
+            tokens=10,
+            timed_tokens=10,
+            seconds=one,
+            rounds=rounds,
+            repetition=0.0,
+        )
+        for number, one in enumerate(seconds)
+    ]
 
 
 @pytest.mark.parametrize(

@@ -20,10 +20,10 @@ from specdec_lib.measure.planning import (
     timed_passes,
     try_settings,
 )
-from specdec_lib.measure.recorded_target import whole
 from specdec_lib.measure.settings.grids import OURS
 from specdec_lib.measure.target_text import TargetText, find_text
 from specdec_lib.measure.text_writing import write_texts
+from specdec_lib.measure.trial import whole
 from specdec_lib.theory import Overhead, PassTable
 from specdec_lib.workload import load_prompts, seeds
 

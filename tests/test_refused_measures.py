@@ -22,9 +22,9 @@ from specdec_lib.measure.cascade.tune import Replays, costs_of
 from specdec_lib.measure.latency.passes import pass_tables, time_passes, with_roofline
 from specdec_lib.measure.latency.predict import beside_predictions
 from specdec_lib.measure.race_table import counterfactuals, ratio_table, stored_ledger
-from specdec_lib.measure.racing import Timing
 from specdec_lib.measure.ratios import interval
 from specdec_lib.measure.settings import grids
+from specdec_lib.measure.trial import Trial
 from specdec_lib.measure.tuned_methods import tune_contenders
 from specdec_lib.models.katz.model import Katz
 from specdec_lib.theory.chains import chain_speed_up
@@ -44,8 +44,19 @@ LEDGER = pd.DataFrame(
 )
 
 
-def timing(method: str, prompt: str, setting: str = "any") -> Timing:
-    return Timing(method, "reference", setting, 0.0, 0, prompt, 10, 10, 1.0, 5)
+def timing(method: str, prompt: str, setting: str = "any") -> Trial:
+    return Trial(
+        method=method,
+        runtime="reference",
+        setting=setting,
+        sampler=Sampler(0),
+        prompt=prompt,
+        tokens=10,
+        timed_tokens=10,
+        seconds=1.0,
+        rounds=5,
+        repetition=0.0,
+    )
 
 
 def predicted(*drafts: str) -> pd.DataFrame:

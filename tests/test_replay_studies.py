@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from fakes import recording
 
+from specdec_lib.core.chance import Sampler
 from specdec_lib.measure.cascade import variants
 from specdec_lib.measure.cascade.record import MAX_GRAM, CascadeSetting
 from specdec_lib.measure.cascade.replay import replay_cascade
@@ -20,7 +21,7 @@ from specdec_lib.measure.cascade.variants import (
     by_swi_and_clock,
     tune_stacks,
 )
-from specdec_lib.measure.racing import Timing
+from specdec_lib.measure.trial import Trial
 
 PRICES = {"target": 1.0, "middle": 0.3, "draft": 0.2}
 THREE = ("middle", "draft", MAX_GRAM)
@@ -121,7 +122,7 @@ def test_variants_race_beside_the_papers_and_equal_ones_once(ladder, monkeypatch
 
     def race(contenders, ladder, prompts, *, tokens, folder):
         raced.extend(one.setting for one in contenders)
-        made = partial(Timing, "cascade", "", temperature=0.0, top_k=0, prompt="chat/1")
+        made = partial(Trial, method="cascade", sampler=Sampler(0), prompt="chat/1")
         counts = {"tokens": 4, "timed_tokens": 4, "seconds": 1.0, "rounds": 2}
         yield [made(setting=name, passes={"target": 2}, **counts) for name in raced]
 

@@ -22,7 +22,7 @@ class Choice(NamedTuple):
     child: int | None
 
 
-class Trial(NamedTuple):
+class ChildTest(NamedTuple):
     """One child was tested against the residual distribution after its parent.
 
     wanted    the target's distribution [vocab], or the residual one after rejected siblings
@@ -45,11 +45,11 @@ class FinalDraw(NamedTuple):
     token: int
 
 
-Trace = Callable[[Choice | Trial | FinalDraw], object]
+Trace = Callable[[Choice | ChildTest | FinalDraw], object]
 """A function that receives each event of a walk in order, such as `list.append`."""
 
 
-def ignore(event: Choice | Trial | FinalDraw, /) -> None:
+def ignore(event: Choice | ChildTest | FinalDraw, /) -> None:
     """Discard an event: the default of every walk."""
 
 
@@ -117,7 +117,7 @@ def reject(
             ratio = lenience * float(wanted[token]) / offered_probability(row, token, len(wanted))
             accepted = chance.coin(ratio, tree.root_position, tree.slots(child))
             left = wanted if accepted else remaining(wanted, token, row)
-            trace(Trial(child, wanted, left, ratio, accepted))
+            trace(ChildTest(child, wanted, left, ratio, accepted))
             if accepted:
                 path.append(child)
                 node = child

@@ -27,15 +27,17 @@ from specdec_lib.measure.race_table import (
     MARKS,
     MEASURED,
     race_files,
+    race_rows,
     ratio_table,
     shown_races,
     speeds,
     write_table,
 )
-from specdec_lib.measure.racing import Timing, race_prompts
+from specdec_lib.measure.racing import race_prompts
 from specdec_lib.measure.ratios import without_few
 from specdec_lib.measure.row_cache import RowCache
 from specdec_lib.measure.settings.grids import ON_TREES, OURS, with_int8_drafts
+from specdec_lib.measure.trial import Trial
 from specdec_lib.measure.tuned_methods import (
     BenchPlan,
     Lineup,
@@ -54,7 +56,7 @@ SHOWN = """temperature top_k domain prompts method runtime ms_per_token tokens_p
 
 def benchmark(
     ladders: Mapping[str, Ladder], plan: BenchPlan, say: Say, keep: Path | None = None
-) -> Iterator[tuple[list[Timing], Lineup, pd.DataFrame]]:
+) -> Iterator[tuple[list[Trial], Lineup, pd.DataFrame]]:
     """Under one sampler after the other: the timings of every method, what was tuned, and where
     the seconds of our methods go (`method_ledger`, on a development prompt of each domain).
 
@@ -110,14 +112,17 @@ def main(arguments: list[str] | None = None) -> None:
     plan = replace(SMOKE if given.smoke else BenchPlan(), **asked)
     found = list(benchmark(ladders, plan, lambda line: print(line, flush=True), keep))
     timings = [timing for own, *_ in found for timing in own]
-    chosen = {(own[0].temperature, own[0].top_k): lineup.chosen for own, lineup, _ in found}
+    chosen = {
+        (own[0].sampler.temperature, own[0].sampler.top_k or 0): lineup.chosen
+        for own, lineup, _ in found
+    }
     versions = f"python {platform.python_version()}, torch {torch.__version__}"
     versions += f", transformers {transformers.__version__}"
     where = {"machine": name, "threads": torch.get_num_threads(), "versions": versions}
     table = without_few(ratio_table(timings, chosen).assign(edition=given.edition, **where))
     print(table[SHOWN].round(2).to_string(index=False))
     if not given.smoke:
-        per_prompt = pd.DataFrame(map(asdict, timings))
+        per_prompt = race_rows(timings)
         per_prompt["least_seconds"] = per_prompt.seconds
         tables = (table, per_prompt, pd.concat([own for *_, own in found]))
         for (place, columns), one in zip(places.items(), tables, strict=True):

@@ -6,6 +6,7 @@ Without --target and --draft it takes the embedded models. Run it where nothing 
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 
 import pandas as pd
 import torch
@@ -33,6 +34,7 @@ from specdec_lib.measure.contenders import (
 from specdec_lib.measure.near_ties import BUG, EARLY, VERDICTS, near_tie
 from specdec_lib.measure.racing import race_prompts
 from specdec_lib.measure.ratios import sampling_of, without_few
+from specdec_lib.measure.trial import trial_table
 from specdec_lib.measure.tuned_methods import Lineup, method_contenders
 from specdec_lib.measure.verdict import HUGGING_PLAIN, PLAIN, method_summary, verdict
 from specdec_lib.models.fast.model import FastModel
@@ -101,7 +103,7 @@ def compare_methods(
     max_new_tokens: NewTokens = 40,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """A row per method and prompt: the fields of `Timing`.
+    """A row per method and prompt: the columns of `trial_table`.
 
     own    drafts of your own, by name, that are tried beside the usual ones
 
@@ -127,7 +129,7 @@ def compare_methods(
     with neutral(ladder):  # assisted generation copies the draft's configuration as it finds it
         contenders = compared_contenders(ladder, sampler, own or {})
         raced = race_prompts(contenders, ladder, tqdm(prompts, "compare"), **options)
-        return pd.DataFrame(vars(timing) for timings in raced for timing in timings)
+        return trial_table(chain.from_iterable(raced))
 
 
 def main(arguments: list[str] | None = None) -> None:

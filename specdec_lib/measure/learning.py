@@ -7,7 +7,6 @@ prompts in one order: an interrupted run goes on with the first prompt of the do
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from functools import partial
 from itertools import product
 
@@ -32,6 +31,7 @@ from specdec_lib.measure.racing import race_prompts
 from specdec_lib.measure.ratios import Ratio, sampling_of, summarise
 from specdec_lib.measure.row_cache import Row, RowCache
 from specdec_lib.measure.settings.grids import with_int8_drafts
+from specdec_lib.measure.trial import Trial, trial_table
 from specdec_lib.workload import DOMAINS, Ladder, Prompt, load_ladder, load_prompts
 
 PLACE = DATA / "measured" / "learning.csv"
@@ -74,7 +74,7 @@ def time_learning(ladder: Ladder, sampler: Sampler, prompts: Sequence[Prompt]) -
     bar = tqdm(prompts, prompts[0].domain, mininterval=1)
     racing = our_contenders(ladder.target, drafts, sampler)
     raced = race_prompts(racing, ladder, bar, tokens=TOKENS)
-    return [asdict(one) for timings in raced for one in timings]
+    return [one.row() for trials in raced for one in trials]
 
 
 def summarise_learning(table: pd.DataFrame) -> pd.DataFrame:
@@ -104,7 +104,8 @@ def main(arguments: list[str] | None = None) -> None:
         kept = RowCache(cache_folder() / "learning" / same)
         timings = kept.rows("timings", partial(time_learning, ladder, sampler, prompts))
         sampling = sampling_of(sampler.temperature, sampler.top_k, sampler.top_p)
-        rows.append(pd.DataFrame(timings).assign(domain=domain, sampling=sampling))
+        table = trial_table(map(Trial.from_row, timings))
+        rows.append(table.assign(domain=domain, sampling=sampling))
     table = pd.concat(rows).rename(columns={"setting": "draft"})
     write_csv(table[COLUMNS], PLACE, 6)
     print(summarise_learning(table).round(3).to_string(index=False))

@@ -30,11 +30,11 @@ from specdec_lib.measure.planning import Named, Tried, forecasts, plan_settings,
 from specdec_lib.measure.race_table import over_plain, ratio_table
 from specdec_lib.measure.racing import race_prompts
 from specdec_lib.measure.ratios import LEAST_FOR_WORDS, with_interval, without_few
-from specdec_lib.measure.recorded_target import whole
 from specdec_lib.measure.settings.exported import export_setting
 from specdec_lib.measure.settings.grids import with_int8_drafts
 from specdec_lib.measure.settings.setting import Setting
 from specdec_lib.measure.text_writing import write_texts
+from specdec_lib.measure.trial import whole
 from specdec_lib.measure.verdict import HARDLY
 from specdec_lib.models.generation import generation_notes
 from specdec_lib.models.loading import RUNTIMES

@@ -24,12 +24,13 @@ from specdec_lib.measure.fingerprints import fingerprint
 from specdec_lib.measure.latency.passes import ROWS, curves, pass_tables, time_passes
 from specdec_lib.measure.latency.predict import fit_overheads
 from specdec_lib.measure.ratios import Ratio, summarise
-from specdec_lib.measure.recorded_target import RecordedTarget, replay_draft, whole, work_of
+from specdec_lib.measure.recorded_target import RecordedTarget, replay_draft
 from specdec_lib.measure.row_cache import Row, RowCache, key_of
 from specdec_lib.measure.settings.grids import ON_TREES, OURS, drafts
 from specdec_lib.measure.target_text import TargetText, find_text
+from specdec_lib.measure.trial import Trial, counted_trial, whole, work_table
 from specdec_lib.measure.tuned_methods import spread
-from specdec_lib.theory import Overhead, PassTable, Tally, Work, best_policy, smoothed
+from specdec_lib.theory import Overhead, PassTable, Tally, best_policy, smoothed
 from specdec_lib.workload import Ladder, Prompt
 
 BUILT_ON = 3  # trees that staged drafts and tails are built on: those with the best forecasts
@@ -84,29 +85,26 @@ def settings(
     return found
 
 
-def trial_rows(
+def counted_trials(
     ladder: Ladder, prompt: Prompt, texts: Sequence[TargetText], tried: Mapping[Named, Draft]
-) -> list[Row]:
-    """The rounds of each draft along a text, a row per draft and situation in which some began:
-    method, setting, situation, work (tokens, rounds, guesses, counts by pass) and outside, seconds
-    outside the drafts' passes and the target.  Raises ValueError for drafts that learn.
+) -> list[Trial]:
+    """The rounds of each draft along a text, with what they did by the situation in which they
+    began.  Raises ValueError for drafts that learn.
     """
     text = find_text(texts, prompt)
     given = ladder.encode(prompt)
     recorded = RecordedTarget.of(ladder.target, given, text.tokens, len(text.tokens))
-    rows = []
+    found = []
     for (method, setting), draft in tried.items():
         context = recorded.context
-        by = defaultdict[int, list[Round]](list)
+        by_situation = defaultdict[int, list[Round]](list)
         for one in replay_draft(recorded, draft, text.chance).rounds:
-            by[situation(context)].append(one)
+            by_situation[situation(context)].append(one)
             context = context.extended(one.emitted)
-        for place, rounds in by.items():
-            work = work_of(rounds, ladder.target.name)
-            row = {"method": method, "setting": setting, "situation": place}
-            row["work"] = [work.tokens, work.rounds, work.guesses, [*work.passes.items()]]
-            rows.append(row | {"outside": sum(one.overhead_seconds for one in rounds)})
-    return rows
+        named = (method, setting)
+        trial = counted_trial(named, text.sampler, prompt, by_situation, ladder.target.name)
+        found.append(trial)
+    return found
 
 
 def try_settings(
@@ -116,20 +114,21 @@ def try_settings(
     tried: Mapping[Named, Draft],
     keep: Path | None = None,
 ) -> pd.DataFrame:
-    """`trial_rows` of every prompt, with its name; finished prompts are kept in a folder."""
-    kept, found, cold = RowCache(keep and keep / fingerprint(tried)), [], iter([True])
+    """`work_table` of `counted_trials` of every prompt; finished prompts are kept in a folder."""
+    kept = RowCache(keep and keep / fingerprint(tried))
+    warm = False
+    found: list[Row] = []
 
     def run(prompt: Prompt) -> list[Row]:
-        if next(cold, False):  # first calls take longer
-            trial_rows(ladder, prompt, texts, tried)
-        return trial_rows(ladder, prompt, texts, tried)
+        nonlocal warm
+        if not warm:  # first calls take longer
+            counted_trials(ladder, prompt, texts, tried)
+            warm = True
+        return [trial.row() for trial in counted_trials(ladder, prompt, texts, tried)]
 
     for prompt in tqdm(prompts, "texts", mininterval=1):
-        for row in kept.rows(key_of(prompt), partial(run, prompt)):
-            *counts, passes = row["work"]
-            work = Work(*counts, {tuple(one): n for one, n in passes}, ladder.target.name)
-            found.append(row | {"prompt": prompt.name, "work": work})
-    return pd.DataFrame(found)
+        found += kept.rows(key_of(prompt), partial(run, prompt))
+    return work_table(map(Trial.from_row, found))
 
 
 def forecasts(

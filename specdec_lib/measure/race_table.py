@@ -4,7 +4,6 @@ per token; as it is stored, and as the README shows it.
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
 from itertools import product
 from pathlib import Path
 
@@ -14,7 +13,6 @@ import pandas as pd
 from specdec_lib.core.files import DATA, write_whole
 from specdec_lib.measure.commands.pages import README
 from specdec_lib.measure.contenders import AUTOREGRESSIVE, HF, LLAMA_CPP
-from specdec_lib.measure.racing import Timing
 from specdec_lib.measure.ratios import (
     LEAST_FOR_WORDS,
     LEAST_PROMPTS,
@@ -24,6 +22,7 @@ from specdec_lib.measure.ratios import (
     with_interval,
     without_few,
 )
+from specdec_lib.measure.trial import Trial, trial_table
 
 MEASURED = DATA / "measured"
 ALL = "all"  # domains together
@@ -66,7 +65,7 @@ def race_files(folder: Path, machine: str) -> dict[Path, list[str]]:
     return {folder / f"race_{machine}{end}.csv": columns for end, columns in ends.items()}
 
 
-def ratio_table(timings: Sequence[Timing], chosen: Mapping[tuple[float, int], str]) -> pd.DataFrame:
+def ratio_table(trials: Sequence[Trial], chosen: Mapping[tuple[float, int], str]) -> pd.DataFrame:
     """A row per method, runtime, baseline, sampler and domain, and for all domains together, on the
     prompts that method and baseline share; of the autoregressive contenders the fastest, of
     whatever runtime, is that baseline.
@@ -74,7 +73,7 @@ def ratio_table(timings: Sequence[Timing], chosen: Mapping[tuple[float, int], st
     chosen    per temperature and top-k, which finalist was fastest on development prompts
     """
     found = []
-    table = pd.DataFrame(map(asdict, timings)).sort_values("prompt", kind="stable")
+    table = race_rows(trials).sort_values("prompt", kind="stable")
     table["domain"] = table.prompt.str.partition("/")[0]
     for sampler, raced in table.groupby(["temperature", "top_k"], sort=False):
         for domain in (ALL, *dict.fromkeys(raced.domain)):
@@ -94,6 +93,12 @@ def ratio_table(timings: Sequence[Timing], chosen: Mapping[tuple[float, int], st
                 names |= {"domain": domain, "chosen": method == chosen.get(sampler)}
                 found.append(names | _row(own.loc[shared], base.loc[shared]))
     return pd.DataFrame(found)
+
+
+def race_rows(trials: Sequence[Trial]) -> pd.DataFrame:
+    """The columns of `trial_table`, with a top_k of 0 where there is none."""
+    table = trial_table(trials)
+    return table.assign(top_k=table.top_k.astype(float).fillna(0).astype(int))
 
 
 def write_table(path: Path, table: pd.DataFrame, columns: Sequence[str]) -> None:

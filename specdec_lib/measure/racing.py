@@ -2,10 +2,8 @@
 machine for a while slows all of them.
 """
 
-import math
 import random
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -16,42 +14,10 @@ from specdec_lib.measure.contenders import Contender, Continuation
 from specdec_lib.measure.near_ties import ROUNDING, TWO_PROGRAMS, near_tie
 from specdec_lib.measure.row_cache import Row, RowCache, key_of
 from specdec_lib.measure.target_text import TargetText, repetition, write_text
+from specdec_lib.measure.trial import Trial
 from specdec_lib.workload import DOMAINS, Ladder, Prompt, load_prompts
 
 WARM_UP = 12  # untimed tokens of each contender: the first passes of a shape set things up
-
-
-@dataclass(frozen=True)
-class Timing:
-    """One contender on one text.
-
-    repetition      of the tokens it wrote; NaN where it does not tell them
-    loops           whether the target's own text repeats itself
-    same            whether its text is the target's own; None if it need not be
-    margin          nats by which the target prefers its own token at the first other one, else NaN
-    rounding        whether that is rounding; None where there is no other token
-    load            processes that wanted to run, averaged over a minute by the system
-    """
-
-    method: str
-    runtime: str
-    setting: str
-    temperature: float
-    top_k: int
-    prompt: str
-    tokens: int
-    timed_tokens: int
-    seconds: float
-    rounds: int
-    accepted: int = 0
-    tried: int = 0
-    repetition: float = 0.0
-    loops: bool = False
-    same: bool | None = None
-    margin: float = math.nan
-    rounding: bool | None = None
-    load: float = math.nan
-    passes: Mapping[str, int] = field(default_factory=dict)
 
 
 def race(
@@ -61,8 +27,8 @@ def race(
     *,
     seed: int = 0,
     strict: bool = True,
-) -> list[Timing]:
-    """The timings of all contenders on a text, in their order.
+) -> list[Trial]:
+    """The trials of all contenders on a text, in their order.
 
     strict    refuse a text that is not the target's own by more than rounding, or by more than
               `TWO_PROGRAMS` nats
@@ -73,7 +39,7 @@ def race(
     places, made = range(len(contenders)), {}
     for place in random.Random(f"{seed}/{text.prompt}").sample(places, len(places)):
         made[place] = contenders[place].run(text.given, len(text.tokens), text.chance.seed)
-    return [_timing(one, text, made[place], target, strict) for place, one in enumerate(contenders)]
+    return [_trial(one, text, made[place], target, strict) for place, one in enumerate(contenders)]
 
 
 def race_prompts(
@@ -86,8 +52,8 @@ def race_prompts(
     folder: Path | None = None,
     warm_up: int = WARM_UP,
     strict: bool = True,
-) -> Iterator[list[Timing]]:
-    """`race` on what the target writes after these prompts: per prompt the timings of all
+) -> Iterator[list[Trial]]:
+    """`race` on what the target writes after these prompts: per prompt the trials of all
     contenders, read where an earlier run kept them in `folder`, else kept there.
 
     tokens     that the target writes after a prompt, at most
@@ -107,39 +73,48 @@ def race_prompts(
         sampler = contenders[0].sampler
         text = write_text(ladder, prompt, sampler, seed=seed, max_new_tokens=tokens)
         made = race(contenders, text, ladder.target, seed=seed, strict=strict)
-        return [asdict(one) for one in made]
+        return [one.row() for one in made]
 
     for prompt in prompts:
         rows = RowCache(folder).rows(key_of(prompt), partial(run, prompt), len(contenders))
-        yield [Timing(**row) for row in rows]
+        yield [Trial.from_row(row) for row in rows]
 
 
-def _timing(
+def _trial(
     contender: Contender, text: TargetText, found: Continuation, target: LanguageModel, strict: bool
-) -> Timing:
-    labels = {name: vars(contender)[name] for name in ("method", "runtime", "setting")}
-    sampler, tie = contender.sampler, None
+) -> Trial:
+    called = f"{contender.method}, {contender.runtime}, {contender.setting}"
+    tie = None
     if found.tokens and len(found.tokens) != len(text.tokens):
-        wrote = f"wrote {len(found.tokens)} tokens of {text.prompt}, {len(text.tokens)}"
-        raise ValueError(f"{', '.join(labels.values())} {wrote} were asked for")
+        raise ValueError(
+            f"{called} wrote {len(found.tokens)} tokens of {text.prompt},"
+            f" {len(text.tokens)} were asked for"
+        )
     if contender.exact:
         both = (text.tokens, found.tokens)
         tie = near_tie(target, text.given, *both, text.chance, floor=TWO_PROGRAMS)
     if strict and tie and (tie.verdict != ROUNDING or tie.margin > TWO_PROGRAMS):
-        far = f"token {tie.place} of {text.prompt} lies {tie.margin:.3g} nats below the best"
-        raise ValueError(f"{', '.join(labels.values())} does not write what the target does: {far}")
-    counted = ("timed_tokens", "seconds", "rounds", "accepted", "tried", "passes")
-    return Timing(
-        **labels,
-        **{name: vars(found)[name] for name in counted},
-        temperature=sampler.temperature,
-        top_k=sampler.top_k or 0,
+        raise ValueError(
+            f"{called} does not write what the target does: token {tie.place} of {text.prompt}"
+            f" lies {tie.margin:.3g} nats below the best"
+        )
+    return Trial(
+        method=contender.method,
+        runtime=contender.runtime,
+        setting=contender.setting,
+        sampler=contender.sampler,
         prompt=text.prompt,
         tokens=len(found.tokens) or found.timed_tokens,
-        repetition=repetition(found.tokens) if found.tokens else math.nan,
+        timed_tokens=found.timed_tokens,
+        seconds=found.seconds,
+        rounds=found.rounds,
+        accepted=found.accepted,
+        tried=found.tried,
+        passes=found.passes,
+        repetition=repetition(found.tokens) if found.tokens else None,
         loops=text.loops,
         same=tie is None if contender.exact else None,
-        margin=tie.margin if tie else math.nan,
+        margin=tie.margin if tie else None,
         rounding=tie.verdict == ROUNDING if tie else None,
         load=psutil.getloadavg()[0],
     )

@@ -1,25 +1,20 @@
 """The rounds of any draft along the target's own text: only the draft runs."""
 
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import reduce
-from operator import add
 from typing import ClassVar
 
-import pandas as pd
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from specdec_lib.core.chance import Chance
 from specdec_lib.core.context import Context
-from specdec_lib.core.decode import Generation, Round, decode, refuse_learners
+from specdec_lib.core.decode import Generation, decode, refuse_learners
 from specdec_lib.core.protocols import Draft, LanguageModel, Verdict
 from specdec_lib.core.tree import TokenTree
 from specdec_lib.core.verify import look_up
 from specdec_lib.drafts.combined import NoDraft
-from specdec_lib.theory import Work
 
 Prefix = Context | Sequence[int]
 AFTER_THE_END = -1  # no token: whatever is guessed after a stop token is not looked at
@@ -98,22 +93,3 @@ def replay_draft(
     refuse_learners("replay", draft)
     limits = {"max_new_tokens": text.limit, "stop_tokens": stop_tokens}
     return decode(text, draft, text.context, chance, rule=text.verdict, **limits)
-
-
-def work_of(rounds: Sequence[Round], target: str) -> Work:
-    """A pass of the target over each round's tree, and the drafts' passes with their mean rows."""
-    passes: dict[tuple[str, int, int], float] = defaultdict(float)
-    for played in rounds:
-        before = played.tree.root_position
-        passes[target, len(played.tree), before] += 1
-        for name, used in played.usage.items():
-            if name != target and used.passes:
-                passes[name, max(1, round(used.rows / used.passes)), before] += used.passes
-    tokens = sum(len(played.emitted) for played in rounds)
-    guesses = sum(played.proposed for played in rounds)
-    return Work(float(tokens), float(len(rounds)), float(guesses), dict(passes), target)
-
-
-def whole(trials: pd.DataFrame) -> Work:
-    """The work of all rows together."""
-    return reduce(add, trials.work)

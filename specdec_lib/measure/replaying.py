@@ -1,8 +1,8 @@
 """The settings of a sweep, the generations that they give, and a table with a row for each."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 from functools import partial
+from itertools import chain
 from pathlib import Path
 
 import pandas as pd
@@ -16,7 +16,8 @@ from specdec_lib.measure.fingerprints import fingerprint
 from specdec_lib.measure.recorded_target import RecordedTarget, replay_draft
 from specdec_lib.measure.row_cache import Row, RowCache, key_of
 from specdec_lib.measure.settings.setting import Setting, check_settings
-from specdec_lib.measure.target_text import TargetText, find_text, repetition
+from specdec_lib.measure.target_text import TargetText, find_text
+from specdec_lib.measure.trial import Trial, sweep_table, trial_of
 from specdec_lib.workload import Ladder, Pair, Prompt, seeds
 
 
@@ -62,36 +63,6 @@ def generations(
                 bar.update()
 
 
-def generation_row(
-    setting: Setting, prompt: Prompt, generation: Generation, target: str = "target"
-) -> Row:
-    """One generation as a row of the table; of the model called `target`, which makes no pass along
-    a text, a pass over each round's tree is counted, without seconds.
-    """
-    rounds = generation.rounds
-    row = {"draft": setting.name, **asdict(setting.sampler), "rule": setting.rule.__name__}
-    row |= {"prompt": prompt.name, "tokens": len(generation.tokens), "rounds": len(rounds)}
-    for name in ("proposed", "accepted", "tried"):
-        row[name] = sum(getattr(one, name) for one in rounds)
-    row["repetition"] = repetition(generation.tokens)
-    row["stop"] = generation.stop
-    counts = {target: [(1, len(one.tree)) for one in rounds]}
-    for name in rounds[0].usage:  # also the target's own passes, where it makes them
-        counts[name] = [(one.usage[name].passes, one.usage[name].rows) for one in rounds]
-    row |= {f"{name}_passes": sum(passes for passes, _ in own) for name, own in counts.items()}
-    row |= {f"{name}_rows": sum(rows for _, rows in own) for name, own in counts.items()}
-    for name, own in counts.items():
-        pairs = zip(own, rounds, strict=True)
-        read = sum(passes * one.tree.root_position for (passes, _), one in pairs)
-        row[f"{name}_context_tokens"] = read
-    row["seconds"] = sum(one.seconds for one in rounds)
-    row["prefill_seconds"] = sum(used.seconds for used in generation.prefill.values())
-    row["overhead_seconds"] = sum(one.overhead_seconds for one in rounds)
-    for name in rounds[0].usage:
-        row[f"{name}_seconds"] = sum(one.usage[name].seconds for one in rounds)
-    return row
-
-
 @checked
 def sweep(
     settings: Sequence[Setting],
@@ -124,9 +95,8 @@ def sweep(
 
     def rows(prompt: Prompt) -> list[Row]:
         made = generations(settings, [prompt], ladder, **options, progress=False)
-        return [generation_row(one, prompt, done, ladder.target.name) for one, _, done in made]
+        return [trial_of(one, prompt, done, ladder.target.name).row() for one, _, done in made]
 
     bar = tqdm(prompts, "sweep", disable=not progress, mininterval=1)
-    return pd.DataFrame(
-        [row for prompt in bar for row in kept.rows(key_of(prompt), partial(rows, prompt))]
-    )
+    found = [kept.rows(key_of(prompt), partial(rows, prompt)) for prompt in bar]
+    return sweep_table(map(Trial.from_row, chain.from_iterable(found)))

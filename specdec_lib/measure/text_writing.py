@@ -131,14 +131,13 @@ def write_batched(
         for prompt, ids, own in zip(prompts, given, seeds(prompts, seed), strict=True)
         if prompt.name not in tokens
     )
-    rows = min(SEQUENCES, len(prompts))  # those that are read too: sums depend on it
+    rows = min(SEQUENCES, len(prompts))  # as many as without kept ones: sums depend on it
     most = ladder.target.max_positions
     positions = min(most, max(map(len, given)) + max_new_tokens)
     passes = BatchedPasses(ladder.target.model, rows, positions, dtype=torch.float32)
     active = {row: waiting.popleft() for row in range(min(rows, len(waiting)))}
-    bar = tqdm(total=len(prompts), desc=f"texts at T={sampler.temperature:g}", mininterval=5)
-    bar.update(len(prompts) - len(waiting) - len(active))
-    with bar:
+    with tqdm(total=len(prompts), desc=f"texts at T={sampler.temperature:g}", mininterval=5) as bar:
+        bar.update(len(prompts) - len(waiting) - len(active))
         while active:
             for row in _advance(active, passes, ladder.stop_tokens, max_new_tokens, most):
                 done = active.pop(row)

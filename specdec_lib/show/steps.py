@@ -11,7 +11,7 @@ from specdec_lib.core.context import Context
 from specdec_lib.core.decode.loop import check_arguments
 from specdec_lib.core.protocols import Draft, LanguageModel, Rule, Verdict
 from specdec_lib.core.tree import ROOT, TokenTree
-from specdec_lib.core.verify import UNWARPED, Choice, FinalDraw, Trial, look_up, reject
+from specdec_lib.core.verify import UNWARPED, ChildTest, Choice, FinalDraw, look_up, reject
 from specdec_lib.drafts.staged import StagedTree
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
 
@@ -63,7 +63,7 @@ def steps_of(
     tree = draft.propose(context, chance).cut(target.max_positions - len(context))
     logits = target.score(context, tree)
     explained = _Explained(tree, logits, chance, text)
-    events: list[Choice | Trial | FinalDraw] = []
+    events: list[Choice | ChildTest | FinalDraw] = []
     verdict = rule(tree, logits, chance, trace=events.append)
     known = f"{len(context)} tokens are known; the last is the root, at position"
     scored = f"The target reads all {len(tree)} nodes in one pass, a row of logits each"
@@ -135,13 +135,13 @@ class _Explained:
                 reasons[node] = {"uniform": uniform} | _part(drawn_from, token)
         return reasons
 
-    def walked(self, events: list[Choice | Trial | FinalDraw]) -> Iterator[Step]:
+    def walked(self, events: list[Choice | ChildTest | FinalDraw]) -> Iterator[Step]:
         path: tuple[int, ...] = ()
-        told = {Choice: self._choice, Trial: self._trial, FinalDraw: self._final_draw}
+        told = {Choice: self._choice, ChildTest: self._trial, FinalDraw: self._final_draw}
         for event in events:
             yield told[type(event)](event, path)
             chosen = isinstance(event, Choice) and event.child is not None
-            if chosen or (isinstance(event, Trial) and event.accepted):
+            if chosen or (isinstance(event, ChildTest) and event.accepted):
                 path += (event.child,)
 
     def _choice(self, event: Choice, path: tuple[int, ...]) -> Step:
@@ -164,7 +164,7 @@ class _Explained:
         words = f"At position {position} the target chooses {self.text(event.token)!r}; {goes}."
         return Step("choose", words, tree, path, tuple(rows))
 
-    def _trial(self, event: Trial, path: tuple[int, ...]) -> Step:
+    def _trial(self, event: ChildTest, path: tuple[int, ...]) -> Step:
         """The coin of one child; wanted, offered and left of its token and the likeliest others."""
         tree = self.tree
         child = event.child

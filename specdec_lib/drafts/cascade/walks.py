@@ -17,7 +17,7 @@ from specdec_lib.core.chance import Chance, PerToken, unwarped
 from specdec_lib.core.context import Context
 from specdec_lib.core.protocols import LanguageModel, NodeLogits, Ranked, TreeGrower, Verdict
 from specdec_lib.core.tree import ROOT, MatchTable, TokenTree
-from specdec_lib.core.verify import FinalDraw, Trial, reject, remaining
+from specdec_lib.core.verify import ChildTest, FinalDraw, reject, remaining
 from specdec_lib.drafts.max_gram import ORIGINS
 
 _grows = functools.cache(lambda kind: issubclass(kind, TreeGrower))  # which takes long to find out
@@ -96,7 +96,7 @@ def reject_leniently(
             "lenience above 1 under `reject` reviews chains only, got a branching tree of"
             f" {tree.guesses} guesses and {max(leniences)}"
         )
-    events: list[Trial | FinalDraw] = []
+    events: list[ChildTest | FinalDraw] = []
     verdict = reject(tree, logits, chance, leniences=leniences, trace=events.append)
     rows: dict[int, Tensor] = {}
     for event in events:  # the first at a node tells what its next token follows

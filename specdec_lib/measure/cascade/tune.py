@@ -17,6 +17,7 @@ from specdec_lib.core.kinds import checked
 from specdec_lib.measure.cascade.record import MAX_GRAM, TARGET, CascadeSetting, Recording
 from specdec_lib.measure.cascade.replay import replay_cascade
 from specdec_lib.measure.ratios import Interval, interval, named_interval
+from specdec_lib.measure.trial import Trial, trial_table
 
 LENGTHS = (0, 1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32, 48, 64)
 LENIENCES = (1.0, 2.0, 3.0, 5.0, 10.0)
@@ -60,31 +61,49 @@ def swi_ratio(
     return interval(*ours, *theirs)
 
 
+def replayed_trials(
+    recordings: Sequence[Recording], settings: Mapping[str, CascadeSetting]
+) -> list[Trial]:
+    """Every recorded text under every setting, without running a model."""
+    found = []
+    for name, setting in settings.items():
+        for recording in recordings:
+            rounds = replay_cascade(recording, setting)
+            trial = Trial(
+                method="cascade",
+                setting=name,
+                sampler=recording.sampler,
+                prompt=recording.prompt,
+                tokens=sum(rounds.emitted),
+                rounds=len(rounds.emitted),
+                accepted=rounds.accepted,
+                tried=rounds.tried,
+                passes=rounds.passes,
+            )
+            found.append(trial)
+    return found
+
+
 def swi_table(
     recordings: Sequence[Recording], settings: Mapping[str, CascadeSetting], prices: Prices
 ) -> pd.DataFrame:
     """A row per named setting: `name`, its fields, texts, tokens, rounds, passes per model, `swi`,
     `low`, `high`.
     """
-    rows = [
-        {"name": name, **setting.labels, **_counts(recordings, setting, prices)}
-        for name, setting in settings.items()
-    ]
+    rows = []
+    for name, setting in settings.items():
+        interval_of = dict(zip(SWI, interval(*costs_of(recordings, setting, prices)), strict=True))
+        counts = _counts(recordings, setting)
+        rows.append({"name": name, **setting.labels, **counts, **interval_of})
     return pd.DataFrame(rows).drop(columns=["tried", "accepted"])
 
 
-def _counts(
-    recordings: Sequence[Recording], setting: CascadeSetting, prices: Prices
-) -> dict[str, float]:
-    """The counts of all texts together, as columns, and their SWI."""
-    swi = dict(zip(SWI, interval(*costs_of(recordings, setting, prices)), strict=True))
-    played = [replay_cascade(one, setting) for one in recordings]
-    found = {"texts": len(played), "tokens": sum(sum(one.emitted) for one in played)}
-    found["rounds"] = sum(one.passes[TARGET] for one in played)
-    for model in played[0].passes:
-        found[f"{model}_passes"] = sum(one.passes[model] for one in played)
-    guesses = {name: sum(getattr(one, name) for one in played) for name in ("tried", "accepted")}
-    return found | guesses | swi
+def _counts(recordings: Sequence[Recording], setting: CascadeSetting) -> dict[str, int]:
+    """The counts of all texts together, as columns."""
+    table = trial_table(replayed_trials(recordings, {"": setting}))
+    names = [name for name in table if name.endswith("_passes")]
+    sums = table[["tokens", "rounds", *names, "tried", "accepted"]].sum()
+    return {"texts": len(table), **{name: int(count) for name, count in sums.items()}}
 
 
 class Tuned(NamedTuple):
@@ -197,8 +216,9 @@ class Replays:
         best = max(alone, key=lambda one: replayed_swi(recordings, one, prices))
         shown = {"this setting": setting, f"{best.drafters[0]} alone, {best.matrix[0][0]}": best}
         for name, one in {**shown, **self.rivals}.items():
-            found = _counts(recordings, one, prices)
-            row = {"setting": name} | {key: found[key] for key in (*SWI, "texts")}
+            found = _counts(recordings, one)
+            swi = interval(*costs_of(recordings, one, prices))
+            row = {"setting": name} | dict(zip(SWI, swi, strict=True)) | {"texts": found["texts"]}
             row["tokens_per_round"] = found["tokens"] / found["rounds"]
             row["acceptance_rate"] = found["accepted"] / (found["tried"] or math.nan)
             for model, price in prices.items():

@@ -30,6 +30,7 @@ from specdec_lib.measure.racing import race_prompts
 from specdec_lib.measure.ratios import ratios
 from specdec_lib.measure.settings.grids import with_int8_drafts
 from specdec_lib.measure.target_text import stored_texts
+from specdec_lib.measure.trial import trial_table
 from specdec_lib.workload import DOMAINS, Ladder, load_ladder, load_prompts
 
 PLACE = DATA / "measured" / "cascade_walltime.csv"
@@ -147,9 +148,7 @@ def time_cascades(
     bar = tqdm(load_prompts(domain, "held-out", prompts), desc=domain, mininterval=1)
     racing = our_contenders(ladder.target, drafts, Sampler(0))
     timings = chain.from_iterable(race_prompts(racing, ladder, bar, **options))
-    table = pd.DataFrame(map(vars, timings)).rename(columns={"setting": "draft"})
-    passes = pd.DataFrame(table.passes.tolist()).add_suffix("_passes")
-    table = table.join(passes).assign(domain=domain)
+    table = trial_table(timings).rename(columns={"setting": "draft"}).assign(domain=domain)
     own = [
         table[table.draft == first[one]].assign(draft=name, **one.labels)
         for name, one in settings.items()

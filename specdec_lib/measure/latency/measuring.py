@@ -27,6 +27,7 @@ from specdec_lib.measure.latency.predict import Ranges, few, measured_speed_ups,
 from specdec_lib.measure.latency.time_breakdown import method_ledger
 from specdec_lib.measure.racing import race_prompts
 from specdec_lib.measure.ratios import without_few
+from specdec_lib.measure.trial import trial_table
 from specdec_lib.workload import Ladder, load_ladder, load_prompts
 
 TIMED = ("reference", "int8", "fast")  # runtimes; the last is that of speeds and sweeps
@@ -89,7 +90,7 @@ def _sweeps(ladders: Ladders, ranges: Ranges, progress: bool) -> Iterator[pd.Dat
         sampler = Sampler(temperature)
         racing = our_contenders(ladder.target, few(ladder, sampler), sampler)
         timings = race_prompts(racing, ladder, bar, **ranges.limits)
-        table = measured_speed_ups(pd.DataFrame(map(vars, chain.from_iterable(timings))))
+        table = measured_speed_ups(trial_table(chain.from_iterable(timings)))
         yield table.assign(temperature=temperature, domain=domain, runtime=runtime)
 
 

@@ -23,8 +23,8 @@ from specdec_lib.measure.contenders import AUTOREGRESSIVE, our_contenders, time_
 from specdec_lib.measure.latency.passes import CONTEXTS, ROWS, curves, one_repeat, pass_tables
 from specdec_lib.measure.racing import race_prompts
 from specdec_lib.measure.ratios import ratios
-from specdec_lib.measure.recorded_target import whole, work_of
 from specdec_lib.measure.settings.staged import scout
+from specdec_lib.measure.trial import Trial, counted_trial, trial_table, whole, work_table
 from specdec_lib.theory import Overhead, PassTable
 from specdec_lib.workload import DOMAINS, SPLITS, Ladder, load_prompts, seeds
 
@@ -101,7 +101,10 @@ def time_settings(ladder: Ladder, sampler: Sampler, ranges: Ranges, progress: bo
     In turn, so that both see the same machine: a development prompt, one repeat of the curves of
     all models, a held-out prompt, and so on.
     """
-    drafts, (found, passes, trials) = ranges.settings(ladder, sampler), ([], [], [])
+    drafts = ranges.settings(ladder, sampler)
+    found: list[Trial] = []
+    passes: list[dict[str, object]] = []
+    counted: list[Trial] = []
     development, held_out = (load_prompts(ranges.domains[0], one, ranges.prompts) for one in SPLITS)
     racing = our_contenders(ladder.target, drafts, sampler)
     timings = race_prompts(racing, ladder, held_out, **ranges.limits)
@@ -112,13 +115,14 @@ def time_settings(ladder: Ladder, sampler: Sampler, ranges: Ranges, progress: bo
         prompt, chance = ladder.encode(development[place]), Chance(own[place], sampler)
         for name, (kind, draft) in drafts.items():
             done, _ = time_rounds(target, draft, prompt, chance, **limits)
-            seen = {"work": work_of(done, target.name)}
-            seen["outside"] = sum(one.overhead_seconds for one in done)
-            trials.append({"method": kind, "setting": name} | seen)
+            of_all = {0: done}  # whatever situation they began in
+            named = (kind, name)
+            trial = counted_trial(named, sampler, development[place], of_all, target.name)
+            counted.append(trial)
         passes += one_repeat(ladder.models, ranges.rows, BEFORE, number)
         found += next(timings)
-    prediction = predict_speeds(pd.DataFrame(trials), pass_tables(curves(pd.DataFrame(passes))))
-    return beside_predictions(prediction, pd.DataFrame(map(vars, found)))
+    tables = pass_tables(curves(pd.DataFrame(passes)))
+    return beside_predictions(predict_speeds(work_table(counted), tables), trial_table(found))
 
 
 def beside_predictions(prediction: pd.DataFrame, timings: pd.DataFrame) -> pd.DataFrame:
@@ -140,7 +144,7 @@ def measured_speed_ups(timings: pd.DataFrame) -> pd.DataFrame:
     """Per setting and method, as draft and kind: measured tokens per second, low, high, prompts;
     speed_up over plain decoding on the same prompts, speed_up_low, speed_up_high; tokens_per_round.
 
-    timings    a row per `Timing`
+    timings    a row per trial
     """
     rows = timings.rename(columns={"setting": "draft", "method": "kind"})
     by, sides = ("draft", "kind"), ("tokens", "seconds")

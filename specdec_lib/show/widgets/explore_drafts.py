@@ -21,9 +21,8 @@ from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.staged import StagedTree
 from specdec_lib.drafts.trees.growing import ChainDraft
 from specdec_lib.measure.bytes_moved import generation_bytes, model_shape
-from specdec_lib.measure.recorded_target import work_of
-from specdec_lib.measure.replaying import generation_row
 from specdec_lib.measure.settings.setting import Setting
+from specdec_lib.measure.trial import sweep_table, trial_of, work_of
 from specdec_lib.show import figures, tables
 from specdec_lib.show.widgets import trying
 from specdec_lib.show.widgets.knobs import LATE, Values, choice, slider, text_knobs
@@ -214,8 +213,8 @@ def _counts(
     generations: Mapping[str, Generation], prompt: Prompt, shapes: Mapping[str, ModelShape]
 ) -> pd.DataFrame:
     """The table of `figures.stages`; plain decoding comes first."""
-    rows = pd.DataFrame(
-        [generation_row(Setting(name, NoDraft()), prompt, one) for name, one in generations.items()]
+    rows = sweep_table(
+        trial_of(Setting(name, NoDraft()), prompt, one) for name, one in generations.items()
     )
     moved = generation_bytes(rows, shapes) / rows.tokens
     drafting = rows.filter(regex="_passes$").drop(columns="target_passes").sum(axis=1)
