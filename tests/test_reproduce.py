@@ -1,6 +1,5 @@
 """`specdec reproduce`: notebooks run once, resume, and say what they do and why; what is stored."""
 
-import copy
 import json
 import os
 import re
@@ -252,20 +251,36 @@ def test_an_interrupt_stops_the_rest_and_keeps_what_is_finished(toys, figures, c
 
 
 @pytest.mark.parametrize("path", sorted(NOTEBOOKS.glob("*.ipynb")), ids=lambda path: path.stem)
-def test_the_text_is_the_same_notebook_and_shorter(path):
-    stored = json.loads(path.read_text(encoding="utf-8"))
-    told = notebook.format_notebook(copy.deepcopy(stored))
-    assert json.loads(told) == stored
-    nbformat.validate(nbformat.reads(told, as_version=4))
-    assert len(told) < 0.9 * len(json.dumps(stored, indent=1, ensure_ascii=False))
+def test_a_notebook_in_git_is_stored_anew_byte_for_byte(path, tmp_path):
+    """In whatever lines it was written before, which is the control."""
+    stored = tmp_path / "stored.ipynb"
+    notebook.store_outputs(path, stored)
+    assert stored.read_bytes() == path.read_bytes()
+    nbformat.validate(nbformat.read(stored, as_version=4))
+    dense = tmp_path / "dense.ipynb"
+    dense.write_text(json.dumps(json.loads(path.read_text(encoding="utf-8"))))
+    assert dense.read_bytes() != path.read_bytes()
+    notebook.store_outputs(dense, stored)
+    assert stored.read_bytes() == path.read_bytes()
 
 
-def test_outputs_with_quotes_stay_and_views_of_widgets_do_not():
+def test_outputs_with_quotes_stay_and_views_of_widgets_do_not(tmp_path):
     nasty = {"application/vnd.plotly.v1+json": {"x": '"}\\1\\g<0>'}, "text/plain": ["\\1 é"]}
     table, view = {"text/html": ['<td class="a">\\1</td>\n', "é"]}, {notebook.WIDGET: {}}
-    outputs = [{"data": one, "metadata": {}} for one in (nasty, view | {"text/plain": "H"}, table)]
-    cell = {"cell_type": "code", "metadata": {"papermill": {}, "tags": []}, "outputs": outputs}
-    (made,) = notebook.without_run({"cells": [cell], "metadata": {"widgets": {}}})["cells"]
-    assert [one["data"] for one in made["outputs"]] == [nasty, table] and made["metadata"] == {}
-    told = notebook.format_notebook(copy.deepcopy({"cells": [made]}))
-    assert json.loads(told) == {"cells": [made]}
+    shown = {"text/plain": ["<Figure at 0x7f8b>\n", "at 0x7f"]}
+    outputs = [
+        {"output_type": "display_data", "data": data, "metadata": {"isolated": True}}
+        for data in (nasty, view | {"text/plain": ["H"]}, table, shown, view)
+    ]
+    kept = {"cell_type": "code", "execution_count": 1, "id": "a", "source": ["1\n", "2"]}
+    cell = kept | {"metadata": {"papermill": {}, "tags": []}, "outputs": outputs}
+    version = {"nbformat": 4, "nbformat_minor": 5}
+    path = tmp_path / "toy.ipynb"
+    path.write_text(json.dumps({"cells": [cell], "metadata": {"widgets": {}}} | version))
+    notebook.store_outputs(path, path)
+    told = json.loads(path.read_text(encoding="utf-8"))
+    (made,) = told.pop("cells")
+    left = {"text/plain": ["<Figure>\n", "at 0x7f"]}
+    assert [one["data"] for one in made.pop("outputs")] == [nasty, table, left]
+    assert made == kept | {"metadata": {}}
+    assert told["metadata"].keys() == {"kernelspec", "language_info"}

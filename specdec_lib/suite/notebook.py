@@ -4,7 +4,6 @@ trace of the run that made them; runs nothing.
 
 import json
 import re
-import uuid
 from pathlib import Path
 
 from specdec_lib.core.files import REPOSITORY, write_whole
@@ -52,32 +51,18 @@ def read_introduction(notebook: Path) -> dict[str, str]:
 
 
 def store_outputs(executed: Path, notebook: Path) -> None:
-    """Replace `notebook` by the `executed` one without traces of its run, whole or not at all."""
-    content = format_notebook(without_run(json.loads(executed.read_text(encoding="utf-8"))))
-    write_whole(notebook, content.encode())
-
-
-def format_notebook(notebook: dict) -> str:
-    """A notebook, which is used up, as text: a line per line of source, as Jupyter writes it, but
-    one line for each figure and each table, whose every number would otherwise (by nbformat) take
-    one, and make the file a third larger.
+    """Replace `notebook` by the `executed` one without traces of its run, whole or not at all. Its
+    lines are those of nbformat, as JupyterLab and linters write it too.
     """
-    filling = {}
-    outputs = (output for cell in notebook["cells"] for output in cell.get("outputs", ()))
-    for data in (output.get("data", {}) for output in outputs):
-        for kind in (kind for kind in data if kind == "text/html" or isinstance(data[kind], dict)):
-            hole = uuid.uuid4().hex  # filled in below
-            filling[f'"{hole}"'] = json.dumps(data[kind], ensure_ascii=False, separators=(",", ":"))
-            data[kind] = hole
-    text = json.dumps(notebook, indent=1, ensure_ascii=False) + "\n"
-    for hole, content in filling.items():
-        text = text.replace(hole, content)
-    return text
+    import nbformat  # late: it takes half a second
+
+    stored = without_run(nbformat.read(executed, as_version=4))
+    write_whole(notebook, f"{nbformat.writes(stored)}\n".encode())
 
 
 def without_run(notebook: dict) -> dict:
-    """The same notebook's JSON without metadata, timings and versions of its run, addresses of
-    objects, and views of widgets that are gone; their images stay.
+    """The same notebook without metadata, timings and versions of its run, addresses of objects,
+    and views of widgets that are gone; their images stay. Texts are whole, as nbformat reads them.
     """
     notebook["metadata"] = {"kernelspec": KERNELSPEC, "language_info": {"name": "python"}}
     for cell in notebook["cells"]:
@@ -88,9 +73,8 @@ def without_run(notebook: dict) -> dict:
             if data.pop(WIDGET, None) is not None and "image/png" not in data:
                 data.clear()
             output.get("metadata", {}).clear()
-            if text := data.get("text/plain"):
-                lines = [text] if isinstance(text, str) else text
-                data["text/plain"] = [ADDRESS.sub("", line) for line in lines]
+            if "text/plain" in data:
+                data["text/plain"] = ADDRESS.sub("", data["text/plain"])
         if cell["cell_type"] == "code":
             cell["outputs"] = [one for one in cell["outputs"] if one.get("data", True)]
     return notebook
