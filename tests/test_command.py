@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from specdec_lib.core.files import check_output, write_whole
+from specdec_lib.measure.cluster import LadderRecipe
 from specdec_lib.measure.commands.commandline import Parser
 from specdec_lib.measure.commands.pages import replace_marked
 from specdec_lib.suite import command
@@ -121,6 +122,7 @@ def test_a_place_that_cannot_be_written_is_found_before_measuring(module, link, 
         monkeypatch.setattr(verb, name, lambda _: link, raising=False)
     for name in "load_ladder", "every_domain", "load_prompts", "known_texts":
         monkeypatch.setattr(verb, name, lambda *_, **__: pytest.fail("loaded"), raising=False)
+    monkeypatch.setattr(LadderRecipe, "load", lambda _: pytest.fail("loaded"))
     with pytest.raises(ValueError, match=r"is a link|/dev/full cannot be written to"):
         verb.main(["--out", "/dev/full"] if module == "bench" else [])
 

@@ -135,7 +135,7 @@ def test_a_stopped_run_goes_on_and_counts_every_rule_on_the_same_contexts(
 ):
     monkeypatch.setenv("SPECDEC_CACHE", str(tmp_path))
     monkeypatch.setattr(verifying, "PLACE", tmp_path / "verifiers.csv")
-    monkeypatch.setattr(verifying, "load_ladder", lambda **_: ladder)
+    monkeypatch.setattr(verifying.LadderRecipe, "load", lambda _: ladder)
     monkeypatch.setattr(verifying, "SAMPLERS", (Sampler(1.0),))
     asked = []
 

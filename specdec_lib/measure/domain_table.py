@@ -10,15 +10,17 @@ from functools import partial
 import pandas as pd
 
 from specdec_lib.core.files import DATA, cache_folder
-from specdec_lib.measure.commands.commandline import parse_limit, write_csv
+from specdec_lib.measure.cluster import Cluster, LadderRecipe, opened
+from specdec_lib.measure.commands.commandline import parse_counting, write_csv
 from specdec_lib.measure.commands.pages import README, replace_marked
 from specdec_lib.measure.ratios import summarise_rounds, with_interval, with_sampling
 from specdec_lib.measure.replaying import sweep
 from specdec_lib.measure.settings.setting import Setting
 from specdec_lib.measure.settings.staged import staged_settings, table_settings
 from specdec_lib.measure.target_text import every_domain, stored_texts
-from specdec_lib.workload import DOMAINS, Ladder, Prompt, load_ladder
+from specdec_lib.workload import DOMAINS, Ladder, Prompt
 
+LADDER = LadderRecipe(device="cpu", runtime="fast")
 PLACE = DATA / "measured" / "tokens_per_round.csv"
 STAGED = PLACE.with_name("staged.csv")
 EVERY, DECODED_TOKENS = 10, 64  # of so many prompts one is really decoded, up to so many tokens
@@ -31,11 +33,13 @@ COLUMNS = """domain sampling draft tokens_per_round tokens_per_round_low tokens_
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command."""
-    limit = parse_limit("measure table", __doc__, [PLACE, README], arguments, 60)
-    prompts, run = held_out_sweep(table_settings, limit)
-    rows, few = run(prompts, max_new_tokens=256), prompts[::EVERY]
-    replayed = run(few, max_new_tokens=DECODED_TOKENS)
-    real = run(few, max_new_tokens=DECODED_TOKENS, texts=())
+    given = parse_counting("measure table", __doc__, [PLACE, README], arguments, 60)
+    with opened(given.scheduler, LADDER) as cluster:
+        prompts, run = held_out_sweep(table_settings, given.limit, cluster)
+        few = prompts[::EVERY]
+        rows = run(prompts, max_new_tokens=256)
+        replayed = run(few, max_new_tokens=DECODED_TOKENS)
+        real = run(few, max_new_tokens=DECODED_TOKENS, texts=())
     agrees = (real[COUNTS].fillna(0) == replayed[COUNTS].fillna(0)).all(axis=1)
     table = summarise_domains(with_domain(rows), with_domain(replayed).assign(agrees=agrees))
     text = markdown(table)
@@ -47,23 +51,24 @@ def main(arguments: list[str] | None = None) -> None:
 def measure_staged(arguments: list[str] | None = None) -> None:
     """Run `specdec measure staged`; an interrupted run goes on where it was."""
     about = f"run notebook 03's sweep on held-out prompts of every domain, into {STAGED}"
-    limit = parse_limit("measure staged", about, [STAGED], arguments, 8)
-    prompts, run = held_out_sweep(staged_settings, limit)
-    rows = with_domain(run(prompts))
+    given = parse_counting("measure staged", about, [STAGED], arguments, 8)
+    with opened(given.scheduler, LADDER) as cluster:
+        prompts, run = held_out_sweep(staged_settings, given.limit, cluster)
+        rows = with_domain(run(prompts))
     timed = rows.filter(regex="seconds")  # along texts the target takes none
     write_csv(rows.drop(columns=["sampling", "stop", *timed]), STAGED, 5)
 
 
 def held_out_sweep(
-    settings: Callable[[Ladder], list[Setting]], limit: int
+    settings: Callable[[Ladder], list[Setting]], limit: int, cluster: Cluster | None = None
 ) -> tuple[list[Prompt], Callable[..., pd.DataFrame]]:
     """So many held-out prompts of each domain, and `sweep` of these settings of the ladder, along
-    the stored texts, its rows kept in the cache.
+    the stored texts, its rows kept in the cache; on the workers of a cluster, if one is given.
     """
     prompts = every_domain("held-out", limit)
-    ladder = load_ladder(device="cpu", runtime="fast")
-    options = {"texts": stored_texts(), "keep": cache_folder() / "sweeps"}
-    return prompts, partial(sweep, settings(ladder), ladder=ladder, **options)
+    ladder = LADDER.load()
+    run = partial(sweep, settings(ladder), ladder=ladder, texts=stored_texts(), cluster=cluster)
+    return prompts, partial(run, keep=cache_folder() / "sweeps")
 
 
 def with_domain(table: pd.DataFrame) -> pd.DataFrame:

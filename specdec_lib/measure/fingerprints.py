@@ -7,7 +7,7 @@ import hashlib
 import inspect
 import json
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from importlib.metadata import version
 from numbers import Integral, Real
@@ -33,10 +33,28 @@ def fingerprint(*things: object) -> str:
     from outside the library counts with its source.  Raises ValueError for anything that cannot be
     told apart from another of its kind, such as a function that remembers variables.
     """
+    threads = torch.get_num_threads()
+    return short_digest(json.dumps([_descriptions(things), library(), _versions(), threads]))
+
+
+def identity(*things: object) -> dict[str, str]:
+    """What has to be the same on two machines for the same counts: the library's code, the
+    versions of packages that compute, and the weights (and all else) in these things.
+    """
+    return {
+        "code": library(),
+        "versions": ", ".join(_versions()),
+        "weights": short_digest(json.dumps(_descriptions(things))),
+    }
+
+
+def _descriptions(things: Sequence[object]) -> list[object]:
     seen: dict[int, object] = {}  # by `id`: a model that many drafts share is read once
-    described = [_described(thing, seen) for thing in things]
-    versions = [version(package) for package in COMPUTING]
-    return short_digest(json.dumps([described, library(), versions, torch.get_num_threads()]))
+    return [_described(thing, seen) for thing in things]
+
+
+def _versions() -> list[str]:
+    return [f"{package} {version(package)}" for package in COMPUTING]
 
 
 def short_digest(content: str | bytes | memoryview) -> str:

@@ -6,36 +6,51 @@ Kullback-Leibler divergence, and how often both choose the same likeliest token.
 from collections.abc import Sequence
 
 import pandas as pd
-from tqdm import tqdm
 
 from specdec_lib.core.chance import Sampler
 from specdec_lib.core.context import Context
 from specdec_lib.core.files import DATA
 from specdec_lib.core.protocols import LanguageModel
 from specdec_lib.core.tree import TokenTree
-from specdec_lib.measure.commands.commandline import parse_limit, write_csv
+from specdec_lib.measure.cluster import LadderRecipe, opened, spread_rows
+from specdec_lib.measure.commands.commandline import parse_counting, write_csv
 from specdec_lib.measure.ratios import Ratio, summarise
+from specdec_lib.measure.row_cache import Row, RowCache
 from specdec_lib.measure.target_text import every_domain, find_text, stored_texts
 from specdec_lib.models.fast.model import FastModel
 from specdec_lib.models.fast.weights import EDITIONS
-from specdec_lib.workload import load_ladder
+from specdec_lib.workload import Ladder, Prompt
 
 PLACE = DATA / "measured" / "editions.csv"
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command."""
-    limit = parse_limit("measure editions", __doc__, [PLACE], arguments, 8)
-    prompts = every_domain("held-out", limit)
-    ladder = load_ladder(device="cpu")
+    given = parse_counting("measure editions", __doc__, [PLACE], arguments, 8)
     texts = stored_texts([Sampler(1.0)])
-    models = [FastModel(ladder.target.model, "target", edition=edition) for edition in EDITIONS]
-    rows = []
-    for prompt in tqdm(prompts, "editions", unit="prompt"):
-        rows += edition_sums(models, ladder.encode(prompt), find_text(texts, prompt).tokens)
+    prompts = every_domain("held-out", given.limit)
+    items = {prompt.name: (prompt, find_text(texts, prompt).tokens) for prompt in prompts}
+    recipe = LadderRecipe(device="cpu", runtime="reference")
+    with opened(given.scheduler, recipe) as cluster:
+        rows = spread_rows(
+            edition_rows,
+            items,
+            recipe.load(),
+            {},
+            RowCache(None),
+            cluster=cluster,
+            label="editions",
+        )
     table = summarise_editions(pd.DataFrame(rows)).round(6)
     print(table.to_string(index=False))
     write_csv(table, PLACE)
+
+
+def edition_rows(ladder: Ladder, item: tuple[Prompt, tuple[int, ...]]) -> list[Row]:
+    """`edition_sums` of the target on one prompt and its text."""
+    prompt, text = item
+    models = [FastModel(ladder.target.model, "target", edition=edition) for edition in EDITIONS]
+    return edition_sums(models, ladder.encode(prompt), text)
 
 
 def edition_sums(

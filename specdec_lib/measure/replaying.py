@@ -1,8 +1,6 @@
 """The settings of a sweep, the generations that they give, and a table with a row for each."""
 
 from collections.abc import Iterator, Sequence
-from functools import partial
-from itertools import chain
 from pathlib import Path
 
 import pandas as pd
@@ -12,9 +10,11 @@ from specdec_lib.core.chance import Chance
 from specdec_lib.core.decode import Generation, decode
 from specdec_lib.core.kinds import checked
 from specdec_lib.core.verify import look_up
+from specdec_lib.measure.cluster import Cluster, spread_rows
 from specdec_lib.measure.fingerprints import fingerprint
 from specdec_lib.measure.recorded_target import RecordedTarget, replay_draft
 from specdec_lib.measure.row_cache import Row, RowCache, key_of
+from specdec_lib.measure.settings.exported import export_setting, import_setting
 from specdec_lib.measure.settings.setting import Setting, check_settings
 from specdec_lib.measure.target_text import TargetText, find_text
 from specdec_lib.measure.trial import Trial, sweep_table, trial_of
@@ -39,12 +39,7 @@ def generations(
              the target
     """
     check_settings(settings)
-    for one in texts:
-        if one.seed != seed or one.limit < max_new_tokens:
-            raise ValueError(
-                f"texts of seed {one.seed} and up to {one.limit} tokens"
-                f" cannot be replayed with seed {seed} and {max_new_tokens} tokens"
-            )
+    check_texts(texts, seed, max_new_tokens)
     known = {one.sampler for one in texts}
     total, stops = len(settings) * len(prompts), ladder.stop_tokens
     with tqdm(total=total, desc="sweep", disable=not progress, mininterval=1) as bar:
@@ -63,6 +58,16 @@ def generations(
                 bar.update()
 
 
+def check_texts(texts: Sequence[TargetText], seed: int, max_new_tokens: int) -> None:
+    """Raise ValueError unless texts have this seed and may be so long."""
+    for one in texts:
+        if one.seed != seed or one.limit < max_new_tokens:
+            raise ValueError(
+                f"texts of seed {one.seed} and up to {one.limit} tokens"
+                f" cannot be replayed with seed {seed} and {max_new_tokens} tokens"
+            )
+
+
 @checked
 def sweep(
     settings: Sequence[Setting],
@@ -74,12 +79,15 @@ def sweep(
     texts: Sequence[TargetText] = (),
     progress: bool = True,
     keep: str | Path | None = None,
+    cluster: Cluster | None = None,
 ) -> pd.DataFrame:
     """Decode every prompt under every setting, the settings interleaved within a prompt.
 
     texts    see `generations`
     keep     a folder where the rows of each finished prompt are kept, for sweeps of the same
              settings, models, seed, length, texts and code; a damaged file is decoded again
+    cluster  the workers of a Dask client, each of which loads the models; settings travel as
+             `export_setting` writes them
 
     The columns are: draft, temperature, top_k, top_p, rule, prompt; tokens, rounds, proposed,
     accepted, tried, repetition; stop, why the generation ended ("stop token", "length" or
@@ -90,13 +98,46 @@ def sweep(
     """
     if not prompts:
         raise ValueError("a sweep needs prompts, got none")
-    options = {"seed": seed, "max_new_tokens": max_new_tokens, "texts": texts}
-    kept = RowCache(Path(keep) / fingerprint(settings, ladder, options) if keep else None)
+    check_settings(settings)
+    options = {"seed": seed, "max_new_tokens": max_new_tokens}
+    check_texts(texts, seed, max_new_tokens)
+    folder = (
+        Path(keep) / fingerprint(settings, ladder, options | {"texts": texts}) if keep else None
+    )
+    items = {
+        key_of(prompt): (prompt, [text for text in texts if text.is_of(prompt)])
+        for prompt in prompts
+    }
+    known = {text.sampler for text in texts}
+    for prompt in prompts:
+        for setting in settings:
+            if setting.rule is look_up and setting.sampler in known:
+                find_text(texts, prompt, setting.sampler)  # one that lacks is refused at once
+    sent = settings if cluster is None else [export_setting(one) for one in settings]
+    rows = spread_rows(
+        swept_rows,
+        items,
+        ladder,
+        {"settings": sent, **options},
+        RowCache(folder),
+        cluster=cluster,
+        label="sweep",
+        progress=progress,
+    )
+    return sweep_table(map(Trial.from_row, rows))
 
-    def rows(prompt: Prompt) -> list[Row]:
-        made = generations(settings, [prompt], ladder, **options, progress=False)
-        return [trial_of(one, prompt, done, ladder.target.name).row() for one, _, done in made]
 
-    bar = tqdm(prompts, "sweep", disable=not progress, mininterval=1)
-    found = [kept.rows(key_of(prompt), partial(rows, prompt)) for prompt in bar]
-    return sweep_table(map(Trial.from_row, chain.from_iterable(found)))
+def swept_rows(
+    ladder: Ladder | Pair,
+    item: tuple[Prompt, Sequence[TargetText]],
+    *,
+    settings: Sequence[Setting | str],
+    seed: int,
+    max_new_tokens: int,
+) -> list[Row]:
+    """The trials of every setting, itself or exported, on one prompt with its texts."""
+    prompt, texts = item
+    here = [import_setting(one, ladder) if isinstance(one, str) else one for one in settings]
+    options = {"seed": seed, "max_new_tokens": max_new_tokens, "texts": texts, "progress": False}
+    made = generations(here, [prompt], ladder, **options)
+    return [trial_of(one, prompt, done, ladder.target.name).row() for one, _, done in made]

@@ -111,3 +111,8 @@ def converted(matrix: Sequence[Sequence[int]], convention: Convention, to: Conve
     if to == "cumulative":
         return tuple(tuple(accumulate(row)) for row in rows)
     return tuple(tuple(later - earlier for earlier, later in pairwise((0, *row))) for row in rows)
+
+
+def format_matrix(matrix: Sequence[Sequence[int]]) -> str:
+    """A K matrix in one line, "5 14 10 / 0 1 10 / 0 0 10"."""
+    return " / ".join(" ".join(map(str, row)) for row in matrix)

@@ -20,15 +20,18 @@ from specdec_lib.core.tree import ROOT, Shape, TokenTree
 from specdec_lib.core.tree.shape import children_of
 from specdec_lib.drafts.trees.growing import TreeDraft
 from specdec_lib.measure.acceptance.rates import rank_rates
-from specdec_lib.measure.commands.commandline import parse_limit, write_csv
+from specdec_lib.measure.cluster import Cluster, LadderRecipe, opened, spread_rows
+from specdec_lib.measure.commands.commandline import parse_counting, write_csv
 from specdec_lib.measure.ratios import interval, named_interval
 from specdec_lib.measure.replaying import generations
+from specdec_lib.measure.row_cache import Row, RowCache, key_of
 from specdec_lib.measure.settings.setting import Setting
-from specdec_lib.measure.target_text import every_domain, known_texts
+from specdec_lib.measure.target_text import TargetText, every_domain, known_texts
 from specdec_lib.theory import best_tree, expected_tokens, monotone
-from specdec_lib.workload import SPLITS, Prompt, load_ladder, seeds
+from specdec_lib.workload import SPLITS, Ladder, Prompt, seeds
 
 PLACE = DATA / "measured" / "predicted.csv"
+SAMPLERS = (Sampler(0.0), Sampler(1.0))
 QUICK, WIDE = (4, 2, 1, 1), (6, 3, 2, 1, 1, 1)  # the draft's tree, and the one that predicts
 COLUMNS = ["temperature", "name", "predictor", "predicted", "measured", "low", "high", "prompts"]
 RANKS = 16
@@ -39,16 +42,17 @@ PREDICTORS = ("root", "depth and rank", "depth, rank and parent", "every positio
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command."""
-    asked = [PLACE], arguments, 30, "of each domain and split"
-    limit = parse_limit("measure acceptance", __doc__, *asked)
-    ladder, samplers = load_ladder(device="cpu", runtime="fast"), [Sampler(0.0), Sampler(1.0)]
-    draft, tables = TreeDraft(ladder.draft, widths=QUICK), []
-    settings = [Setting("", draft, sampler) for sampler in samplers]
-    texts = known_texts(samplers)
-    known, unseen = (
-        ranks_by_temperature(generations(settings, prompts, ladder, texts=texts), draft)
-        for prompts in (every_domain(split, limit) for split in SPLITS)
-    )
+    note = "of each domain and split"
+    given = parse_counting("measure acceptance", __doc__, [PLACE], arguments, 30, note)
+    recipe = LadderRecipe(device="cpu", runtime="fast")
+    ladder = recipe.load()
+    texts = known_texts(SAMPLERS)
+    tables = []
+    with opened(given.scheduler, recipe) as cluster:
+        known, unseen = (
+            ranks_of_prompts(every_domain(split, given.limit), ladder, texts, cluster)
+            for split in SPLITS
+        )
     for temperature, taken in known.items():
         trees, guesses = predicted_shapes(taken), replayed_guesses(Shape.of_widths(WIDE), taken)
         measured = replayed_tokens(trees, unseen[temperature])
@@ -57,6 +61,37 @@ def main(arguments: list[str] | None = None) -> None:
     table = pd.concat(tables)
     print(errors(table, ["temperature", "predictor"]).round(4).to_string(index=False))
     write_csv(table[COLUMNS], PLACE, 6)
+
+
+def ranks_of_prompts(
+    prompts: Sequence[Prompt],
+    ladder: Ladder,
+    texts: Sequence[TargetText],
+    cluster: Cluster | None = None,
+) -> dict[float, list[tuple[int | None, ...]]]:
+    """`ranks_by_temperature` of what the target writes after these prompts."""
+    items = {
+        key_of(prompt): (prompt, [text for text in texts if text.is_of(prompt)])
+        for prompt in prompts
+    }
+    rows = spread_rows(rank_rows, items, ladder, {}, RowCache(None), cluster=cluster)
+    found: dict[float, list[tuple[int | None, ...]]] = {}
+    for row in rows:
+        found.setdefault(row["temperature"], []).append(tuple(row["taken"]))
+    return found
+
+
+def rank_rows(ladder: Ladder, item: tuple[Prompt, Sequence[TargetText]]) -> list[Row]:
+    """`taken_ranks` of the draft's tree on one prompt under `SAMPLERS`."""
+    prompt, texts = item
+    draft = TreeDraft(ladder.draft, widths=QUICK)
+    settings = [Setting("", draft, sampler) for sampler in SAMPLERS]
+    made = generations(settings, [prompt], ladder, texts=texts, progress=False)
+    return [
+        {"temperature": temperature, "taken": taken}
+        for temperature, every in ranks_by_temperature(made, draft).items()
+        for taken in every
+    ]
 
 
 def taken_ranks(generation: Generation, draft: Draft, chance: Chance) -> tuple[int | None, ...]:

@@ -18,6 +18,7 @@ from specdec_lib.core.kinds import checked
 from specdec_lib.core.protocols import LanguageModel
 from specdec_lib.core.tree import TokenTree
 from specdec_lib.drafts.cascade import Relay, from_matrix
+from specdec_lib.drafts.cascade.matrix import format_matrix
 from specdec_lib.drafts.cascade.reviewed import Lenient
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.measure.target_text import TargetText, find_text, write_text
@@ -59,11 +60,6 @@ class CascadeSetting:
             raise ValueError(f"the drafters here are {', '.join(known)}, got {missing[0]!r}")
         more = {"lenience": self.lenience, "exempt_max_gram": self.exempt_max_gram}
         return from_matrix([known[name] for name in self.drafters], self.matrix, **more)
-
-
-def format_matrix(matrix: Sequence[Sequence[int]]) -> str:
-    """A K matrix in one line, "5 14 10 / 0 1 10 / 0 0 10"."""
-    return " / ".join(" ".join(map(str, row)) for row in matrix)
 
 
 class Choices(NamedTuple):

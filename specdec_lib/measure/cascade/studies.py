@@ -7,13 +7,12 @@ where it was. The prices are seconds, worth something only where nothing else ru
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from itertools import cycle, product
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import torch
-from tqdm.auto import tqdm
 
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.files import DATA, cache_folder
@@ -22,6 +21,7 @@ from specdec_lib.measure.cascade.record import CascadeSetting, Recording, record
 from specdec_lib.measure.cascade.replay import replay_cascade
 from specdec_lib.measure.cascade.tune import Prices, swi_ratio, swi_table
 from specdec_lib.measure.cascade.variants import ALONE, CASCADES, ablations, tune_stacks
+from specdec_lib.measure.cluster import Cluster, LadderRecipe, opened, spread_rows
 from specdec_lib.measure.commands.commandline import Parser, write_csv
 from specdec_lib.measure.fingerprints import fingerprint
 from specdec_lib.measure.latency.passes import machine_name, prices, time_passes
@@ -29,7 +29,7 @@ from specdec_lib.measure.ratios import interval
 from specdec_lib.measure.recorded_target import RecordedTarget, replay_draft
 from specdec_lib.measure.row_cache import RowCache
 from specdec_lib.measure.target_text import repetition, stored_texts
-from specdec_lib.workload import DOMAINS, SPLITS, Ladder, Prompt, load_ladder, load_prompts, seeds
+from specdec_lib.workload import DOMAINS, SPLITS, Ladder, load_prompts, seeds
 from specdec_lib.workload.published import price_list
 
 FOLDER = DATA / "measured"
@@ -61,11 +61,23 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = Parser("measure cascades", __doc__, writes=[*places.values(), priced])
     asked = {"type": int, "default": (12, 20), "nargs": 2, "metavar": ("DEVELOPMENT", "HELD_OUT")}
     parser.add_argument("--limit", **asked, help="prompts of each domain")
-    limit = parser.parse_args(arguments).limit
+    parser.add_common("--scheduler")
+    given = parser.parse_args(arguments)
     torch.set_num_threads(1)
-    ladder = load_ladder(device="cpu", runtime="fast")
+    recipe = LadderRecipe(device="cpu", runtime="fast")
+    with opened(given.scheduler, recipe) as cluster:
+        tables = measured_tables(recipe.load(), given.limit, priced, cluster)
+    for name, table in tables.items():
+        write_csv(table, places[name], 5)
+
+
+def measured_tables(
+    ladder: Ladder, limit: Sequence[int], priced: Path, cluster: Cluster | None
+) -> dict[str, pd.DataFrame]:
+    """`TABLES` of all samplers and domains; the prices, which are timed here, go into a file of
+    their own first.
+    """
     kept = RowCache(cache_folder() / "cascade" / fingerprint(ladder.models, limit))
-    found = {name: [] for name in TABLES}
 
     def timed() -> list[dict]:
         table = prices(time_passes(ladder.models, repeats=51)).assign(machine=machine_name())
@@ -73,16 +85,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
     table = pd.DataFrame(kept.rows("prices", timed))
     write_csv(table, priced, 5)
-    lists = price_lists(ladder, table)
-    for (sampling, sampler), domain in tqdm([*product(SAMPLERS.items(), DOMAINS)], "domains"):
-        splits = [load_prompts(domain, *size) for size in zip(SPLITS, limit, strict=True)]
-        make = partial(_measured, ladder, sampler, splits, lists)
-        [tables] = kept.rows(f"{sampling}-{domain}", make)
+    arguments = {"limit": limit, "lists": price_lists(ladder, table)}
+    pairs = [*product(SAMPLERS, DOMAINS)]
+    items = {f"{sampling}-{domain}": (sampling, domain) for sampling, domain in pairs}
+    measured = spread_rows(study_rows, items, ladder, arguments, kept, cluster=cluster)
+    found = {name: [] for name in TABLES}
+    for (sampling, domain), tables in zip(pairs, measured, strict=True):
         for name, rows in tables.items():
             found[name].append(pd.DataFrame(rows).assign(domain=domain, sampling=sampling))
     found["check"].append(check_replays(ladder))
-    for name, parts in found.items():
-        write_csv(pd.concat(parts, ignore_index=True), places[name], 5)
+    return {name: pd.concat(parts, ignore_index=True) for name, parts in found.items()}
 
 
 def price_lists(ladder: Ladder, seconds: pd.DataFrame) -> dict[str, Prices]:
@@ -95,10 +107,19 @@ def price_lists(ladder: Ladder, seconds: pd.DataFrame) -> dict[str, Prices]:
     }
 
 
-def _measured(
-    ladder: Ladder, sampler: Sampler, splits: Sequence[list[Prompt]], lists: Mapping[str, Prices]
+def study_rows(
+    ladder: Ladder,
+    item: tuple[str, str],
+    *,
+    limit: Sequence[int],
+    lists: Mapping[str, Prices],
 ) -> list[dict[str, list[dict]]]:
-    """The rows of `domain_tables`; the paper's own price lists are for its greedy runs."""
+    """The rows of `domain_tables` of one sampler, by its name, and domain; the paper's own price
+    lists are for its greedy runs.
+    """
+    sampling, domain = item
+    sampler = SAMPLERS[sampling]
+    splits = [load_prompts(domain, *size) for size in zip(SPLITS, limit, strict=True)]
     texts = stored_texts([sampler])
     recorded = [record(prompts, ladder, sampler, texts=texts) for prompts in splits]
     allowed = lists if sampler.temperature == 0 else {"measured": lists["measured"]}

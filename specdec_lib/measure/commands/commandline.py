@@ -21,8 +21,13 @@ OPTIONS: dict[str, tuple[type, str]] = {
     "--seed": (int, "of all randomness"),
     "--csv": (Path, "where the table is written"),
     "--out": (Path, "the folder that is written to"),
+    "--scheduler": (
+        str,
+        "count on the workers of this Dask scheduler, tcp://127.0.0.1:PORT or tls://",
+    ),
 }
 FROM_ZERO = ("seed", "others")  # whole numbers that may be 0; all others count from 1
+TIMING = ("bench", "compare", "plan", "measure latency", "measure learning", "measure walltime")
 FOLDERS = ("out", "cache", "export")  # options that name a folder to write to
 
 
@@ -69,6 +74,13 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> None:
         """Raise the message as a ValueError; argparse would print its usage and exit."""
+        if "--scheduler" in message and "--scheduler" not in self.common:
+            why = (
+                "it times what it runs, and seconds of other machines are no comparison"
+                if self.prog.removeprefix("specdec ") in TIMING
+                else "it runs on this machine alone"
+            )
+            raise ValueError(f"{self.prog} takes no --scheduler: {why}")
         raise ValueError(f"{message}; {self.prog} --help shows the options")
 
     def add_common(self, name: str, default: object = None, note: str = "") -> None:
@@ -89,13 +101,34 @@ def parse_limit(
     note: str = "of each domain",
 ) -> int:
     """Parse the line of a measurement whose one option is --limit; PyTorch gets one thread."""
+    return _parse_measurement(
+        Parser(verb, description, writes=writes), arguments, limit, note
+    ).limit
+
+
+def parse_counting(
+    verb: str,
+    description: str,
+    writes: Sequence[Path],
+    arguments: Sequence[str] | None,
+    limit: int,
+    note: str = "of each domain",
+) -> argparse.Namespace:
+    """Parse the line of a measurement that counts: --limit and --scheduler."""
+    parser = Parser(verb, description, writes=writes)
+    parser.add_common("--scheduler")
+    return _parse_measurement(parser, arguments, limit, note)
+
+
+def _parse_measurement(
+    parser: Parser, arguments: Sequence[str] | None, limit: int, note: str
+) -> argparse.Namespace:
     import torch  # late: `--help` needs none
 
-    parser = Parser(verb, description, writes=writes)
     parser.add_common("--limit", limit, note)
     given = parser.parse_args(arguments)
     torch.set_num_threads(1)
-    return given.limit
+    return given
 
 
 def _check_counts(given: argparse.Namespace) -> None:

@@ -14,11 +14,11 @@ from tqdm.auto import tqdm
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.protocols import Draft
 from specdec_lib.drafts.cascade import from_matrix
+from specdec_lib.drafts.cascade.matrix import format_matrix
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.max_gram import MaxGram
 from specdec_lib.drafts.staged import StagedTree
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
-from specdec_lib.measure.cascade.record import format_matrix
 from specdec_lib.measure.contenders import AUTOREGRESSIVE, our_contenders, time_rounds
 from specdec_lib.measure.latency.passes import CONTEXTS, ROWS, curves, one_repeat, pass_tables
 from specdec_lib.measure.racing import race_prompts

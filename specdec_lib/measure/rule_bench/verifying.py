@@ -18,7 +18,6 @@ import pandas as pd
 import torch
 from jaxtyping import Float
 from torch import Tensor
-from tqdm import tqdm
 
 from specdec_lib.core.chance import Chance, EveryBranch, Sampler, Slots, every_outcome
 from specdec_lib.core.context import Context
@@ -27,14 +26,15 @@ from specdec_lib.core.protocols import Rule
 from specdec_lib.core.tree import ROOT, TokenTree
 from specdec_lib.core.verify import UNWARPED, look_up, reject
 from specdec_lib.drafts.trees.growing import TreeDraft
-from specdec_lib.measure.commands.commandline import parse_limit, write_csv
+from specdec_lib.measure.cluster import LadderRecipe, opened, spread_rows
+from specdec_lib.measure.commands.commandline import parse_counting, write_csv
 from specdec_lib.measure.fingerprints import fingerprint
 from specdec_lib.measure.ratios import Ratio, sampling_of, summarise
 from specdec_lib.measure.row_cache import RowCache, key_of
 from specdec_lib.measure.rule_bench.rules import draw_once, k_seq, traverse
 from specdec_lib.measure.target_text import every_domain, find_text, known_texts, write_text
 from specdec_lib.theory.bounds import best_acceptance, best_acceptance_of_two, proposed
-from specdec_lib.workload import Ladder, Prompt, load_ladder, seeds
+from specdec_lib.workload import Ladder, Prompt, seeds
 
 PLACE = DATA / "measured" / "verifiers.csv"
 SAMPLERS = (Sampler(1.0), Sampler(1.0, top_k=50), Sampler(0.6))
@@ -52,14 +52,22 @@ SIZES = {"contexts": 2, "draws": 2}  # of each text, and seeds per context
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command; finished prompts are kept, and a run that was stopped goes on there."""
-    limit = parse_limit("measure verifiers", __doc__, [PLACE], arguments, 15)
-    ladder, rows = load_ladder(device="cpu", runtime="fast"), []
-    for sampler in SAMPLERS:
-        asked = fingerprint(sampler, SIZES, SHAPES, ladder.models)
-        kept = RowCache(cache_folder() / "verifiers" / asked)
-        for prompt in tqdm(every_domain("held-out", limit), sampling_of(*astuple(sampler))):
-            rows += kept.rows(
-                key_of(prompt), partial(verify_prompt, ladder, prompt, sampler, **SIZES)
+    given = parse_counting("measure verifiers", __doc__, [PLACE], arguments, 15)
+    recipe = LadderRecipe(device="cpu", runtime="fast")
+    ladder = recipe.load()
+    items = {key_of(prompt): prompt for prompt in every_domain("held-out", given.limit)}
+    rows: list[dict] = []
+    with opened(given.scheduler, recipe) as cluster:
+        for sampler in SAMPLERS:
+            asked = fingerprint(sampler, SIZES, SHAPES, ladder.models)
+            rows += spread_rows(
+                verify_prompt,
+                items,
+                ladder,
+                {"sampler": sampler, **SIZES},
+                RowCache(cache_folder() / "verifiers" / asked),
+                cluster=cluster,
+                label=sampling_of(*astuple(sampler)),
             )
     table = pd.DataFrame(rows)
     print(summarise_rules(table).round(3).to_string(index=False))

@@ -10,11 +10,11 @@ from itertools import product
 from specdec_lib.core.chance import Sampler
 from specdec_lib.core.protocols import Draft
 from specdec_lib.drafts.cascade import Relay, from_matrix
+from specdec_lib.drafts.cascade.matrix import format_matrix
 from specdec_lib.drafts.combined import FirstDraft, MergedDraft, NoDraft
 from specdec_lib.drafts.max_gram import MaxGram
 from specdec_lib.drafts.staged import StagedChain, StagedTree
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
-from specdec_lib.measure.cascade.record import format_matrix
 from specdec_lib.measure.contenders import AUTOREGRESSIVE, TOKEN_BY_TOKEN
 from specdec_lib.measure.settings.staged import scout
 from specdec_lib.models.cached.model import CachedModel
