@@ -101,18 +101,16 @@ def sweep(
     check_settings(settings)
     options = {"seed": seed, "max_new_tokens": max_new_tokens}
     check_texts(texts, seed, max_new_tokens)
-    folder = (
-        Path(keep) / fingerprint(settings, ladder, options | {"texts": texts}) if keep else None
-    )
+    same = (settings, ladder, options, texts)
+    folder = Path(keep) / fingerprint(*same) if keep else None
     items = {
         key_of(prompt): (prompt, [text for text in texts if text.is_of(prompt)])
         for prompt in prompts
     }
-    known = {text.sampler for text in texts}
-    for prompt in prompts:
-        for setting in settings:
-            if setting.rule is look_up and setting.sampler in known:
-                find_text(texts, prompt, setting.sampler)  # one that lacks is refused at once
+    along = {text.sampler for text in texts}
+    for sampler in {one.sampler for one in settings if one.rule is look_up} & along:
+        for prompt in prompts:
+            find_text(texts, prompt, sampler)  # one that lacks is refused at once
     sent = settings if cluster is None else [export_setting(one) for one in settings]
     rows = spread_rows(
         swept_rows,
