@@ -86,6 +86,34 @@ def test_imports_go_down_and_heavy_packages_stay_up():
     assert problems(sources()) == [] and {wing(module) for module in sources()} == set(WINGS)
 
 
+def circles_of_rooms(known: Sources, wing_of_rooms: str = "measure") -> list[str]:
+    """The rooms of a wing, its folders and other modules, that import each other in a circle."""
+    below: dict[str, set[str]] = {}
+    for module, text in known.items():
+        parts = module.split(".")
+        if parts[0] == wing_of_rooms and len(parts) > 1:
+            others = (other.split(".") for other in imported(text, known))
+            rooms = {other[1] for other in others if other[0] == wing_of_rooms and len(other) > 1}
+            below.setdefault(parts[1], set()).update(rooms - {parts[1]})
+    try:
+        TopologicalSorter(below).prepare()
+    except CycleError as circle:
+        return circle.args[1]
+    return []
+
+
+def test_rooms_of_measure_do_not_import_each_other_in_a_circle():
+    """Control: two folders whose modules do not, but who do."""
+    assert circles_of_rooms(sources()) == []
+    ring = {
+        "measure.a.one": f"{FROM}.measure.b.one import x",
+        "measure.b.two": f"{FROM}.measure.a.two import x",
+        "measure.a.two": "",
+        "measure.b.one": "",
+    }
+    assert problems(ring) == [] and set(circles_of_rooms(ring)) == {"a", "b"}
+
+
 def test_the_library_itself_exports_nothing():
     text = (LIBRARY / "__init__.py").read_text(encoding="utf-8")
     assert not list(imported(text, sources())) and "__all__" not in text
