@@ -24,6 +24,7 @@ from specdec_lib.measure.race_table import (
     write_table,
 )
 from specdec_lib.measure.racing import race
+from specdec_lib.measure.settings.setting import Setting
 from specdec_lib.measure.target_text import TargetText
 from specdec_lib.measure.trial import Trial
 from specdec_lib.measure.tuned_methods import tune_contenders
@@ -165,7 +166,7 @@ ZEROS = fixed_model([0.0])
 
 
 def plain(model) -> Contender:
-    [made] = our_contenders(model, {"": ("autoregressive", NoDraft())}, GREEDY)
+    [made] = our_contenders(model, [Setting("", NoDraft(), GREEDY, method="autoregressive")])
     return made
 
 

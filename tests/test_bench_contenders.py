@@ -1,6 +1,5 @@
 """The contenders themselves, on tiny random networks and on a tiny ladder."""
 
-import itertools
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,9 +16,10 @@ from specdec_lib.core.files import DATA
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.measure import bench, racing, tuned_methods
 from specdec_lib.measure.bench import SAMPLERS, benchmark
-from specdec_lib.measure.contenders import ASSIST, HF, hugging_contenders, llama_cpp, our_contenders
+from specdec_lib.measure.contenders import hugging_contenders, llama_cpp, our_contenders
 from specdec_lib.measure.racing import race
-from specdec_lib.measure.settings.grids import OURS, drafts
+from specdec_lib.measure.settings.bench import OURS, bench_settings
+from specdec_lib.measure.settings.names import ASSIST, HF
 from specdec_lib.measure.target_text import TargetText, write_text
 from specdec_lib.measure.tuned_methods import BenchPlan
 from specdec_lib.models.cached.model import CachedModel
@@ -65,10 +65,8 @@ def test_a_setting_of_the_assistant_does_not_leak_into_the_next():
 @pytest.mark.parametrize("sampler", SAMPLERS[:2])
 @pytest.mark.parametrize("method", ("autoregressive", *OURS))
 def test_every_draft_of_a_grid_writes_the_text(ladder, prompts, sampler, method, unchecked):
-    grid = drafts(ladder, sampler, method)
-    some = dict(itertools.islice(grid.items(), 0, None, max(1, len(grid) // 4)))
-    named = {name: (method, draft) for name, draft in some.items()}
-    made = our_contenders(ladder.target, named, sampler)
+    grid = bench_settings(ladder, sampler, method)
+    made = our_contenders(ladder.target, grid[:: max(1, len(grid) // 4)])
     text = write_text(ladder, prompts[0], sampler, max_new_tokens=8)
     assert all(timing.same for timing in race(made, text, ladder.target))
     assert len(grid) > 5 or method == "autoregressive"

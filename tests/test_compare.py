@@ -12,9 +12,10 @@ from specdec_lib.core.tree import TokenTree
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.trees.growing import ChainDraft
 from specdec_lib.measure import comparing, racing
-from specdec_lib.measure.comparing import USUAL, compare_methods, compared_contenders
-from specdec_lib.measure.contenders import HF
-from specdec_lib.measure.verdict import HUGGING_PLAIN, PLAIN, method_summary, verdict
+from specdec_lib.measure.comparing import compare_methods, compared_contenders
+from specdec_lib.measure.settings.compare import USUAL
+from specdec_lib.measure.settings.names import HF, HUGGING_PLAIN, PLAIN
+from specdec_lib.measure.verdict import method_summary, verdict
 from specdec_lib.workload import Prompt, load_ladder, load_prompts
 from specdec_lib.workload.ladder import neutral
 

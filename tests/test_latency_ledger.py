@@ -14,8 +14,7 @@ from specdec_lib.core.verify import look_up, reject
 from specdec_lib.drafts.combined import MergedDraft, NoDraft
 from specdec_lib.drafts.staged import StagedTree
 from specdec_lib.drafts.trees.growing import TreeDraft
-from specdec_lib.measure.latency import grid, time_breakdown
-from specdec_lib.measure.latency.predict import FEW
+from specdec_lib.measure.latency import latency_settings, time_breakdown
 from specdec_lib.measure.latency.time_breakdown import (
     DECISIONS,
     PARTS,
@@ -25,6 +24,7 @@ from specdec_lib.measure.latency.time_breakdown import (
     timed_chance,
     watched,
 )
+from specdec_lib.measure.settings.latency import FEW
 
 PROMPT = (1, 0, 2)
 
@@ -78,7 +78,8 @@ def test_watching_changes_nothing(ladder, prompts, name, temperature):
     """Neither choices nor, under `reject`, coins and draws."""
     sampler, watch = Sampler(temperature), Stopwatch()
     drawn = TreeDraft(ladder.draft, widths=(2, 1), siblings="distinct")
-    draft = drawn if name == "drawn" else grid(ladder, sampler)[name][1]
+    drafts = {one.name: one.draft for one in latency_settings(ladder, sampler)}
+    draft = (drafts | {"drawn": drawn})[name]
     rule = reject if name == "drawn" else look_up
     asked = (ladder.target, draft, ladder.encode(prompts[0]), Chance(3, sampler))
     plain = decode(*asked, max_new_tokens=12, rule=rule)

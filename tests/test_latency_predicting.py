@@ -6,14 +6,14 @@ import pandas as pd
 import pytest
 
 from specdec_lib.core.tree import Shape
-from specdec_lib.measure.contenders import AUTOREGRESSIVE as PLAIN
-from specdec_lib.measure.latency import Ranges, few, measure_all, stored_tables
+from specdec_lib.measure.latency import Ranges, few_settings, measure_all, stored_tables
 from specdec_lib.measure.latency.predict import (
     beside_predictions,
     fit_overheads,
     measured_speed_ups,
     predict_speeds,
 )
+from specdec_lib.measure.settings.names import AUTOREGRESSIVE as PLAIN
 from specdec_lib.theory import Overhead, PassTable, Work, expected_tokens
 from specdec_lib.theory.chains import chain_speed_up
 from specdec_lib.theory.planner import best_chain_speed_up, tree_gains, tree_work
@@ -130,7 +130,7 @@ def test_tables_are_read_by_machine(tmp_path):
 
 def test_a_small_measurement_gives_all_four_tables(ladder):
     little = {"temperatures": (0.0,), "domains": ("math",), "prompts": 1, "max_new_tokens": 4}
-    ranges = Ranges((1, 2), (16,), 1, **little, settings=few)
+    ranges = Ranges((1, 2), (16,), 1, **little, settings=few_settings)
     found = measure_all({"reference": ladder}, ranges, progress=False)
     sizes = {name: len(table) for name, table in found.items() if name != "ledger"}
     assert sizes == {"latency": 6, "speeds": 2 * 5, "sweeps": 5}

@@ -114,6 +114,24 @@ def test_rooms_of_measure_do_not_import_each_other_in_a_circle():
     assert problems(ring) == [] and set(circles_of_rooms(ring)) == {"a", "b"}
 
 
+def used_by_settings(known: Sources) -> set[str]:
+    """What the selections of drafts import of `measure`, their own room apart."""
+    room = "measure.settings"
+    every = {
+        other
+        for module in known
+        if module.startswith(room)
+        for other in imported(known[module], known)
+    }
+    return {other for other in every if wing(other) == "measure" and not other.startswith(room)}
+
+
+def test_the_selections_of_drafts_import_nothing_that_measures():
+    assert used_by_settings(sources()) == set()
+    known = {"measure.settings.a": f"{FROM}.measure.racing import x", "measure.racing": ""}
+    assert used_by_settings(known) == {"measure.racing"}, "the control"
+
+
 def test_the_library_itself_exports_nothing():
     text = (LIBRARY / "__init__.py").read_text(encoding="utf-8")
     assert not list(imported(text, sources())) and "__all__" not in text

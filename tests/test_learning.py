@@ -156,6 +156,6 @@ def test_the_race_of_learning_drafts_has_a_row_per_prompt_draft_and_domain(tmp_p
     learning.main(["--limit", "1"])
     found = pd.read_csv(learning.PLACE)
     assert list(found.columns) == learning.COLUMNS
-    assert len(found) == 2 * len(learning.learning_drafts(ladder, Sampler(0)))
+    assert len(found) == 2 * len(learning.learning_settings(ladder, Sampler(0)))
     sums = learning.summarise_learning(found)
     assert (sums[sums.draft == "autoregressive"].speed_up == 1).all()

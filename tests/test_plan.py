@@ -16,8 +16,8 @@ from specdec_lib.measure import planning as measuring
 from specdec_lib.measure.plan import make_plan, plan_in_words
 from specdec_lib.measure.planning import PLANNED
 from specdec_lib.measure.race_table import over_plain, ratio_table
+from specdec_lib.measure.settings.bench import OURS
 from specdec_lib.measure.settings.exported import import_setting
-from specdec_lib.measure.settings.grids import OURS
 from specdec_lib.measure.trial import Trial
 from specdec_lib.suite.command import main as specdec
 from specdec_lib.workload import Prompt, load_prompts

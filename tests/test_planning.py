@@ -9,7 +9,6 @@ from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.decode import decode
 from specdec_lib.drafts.planned import SITUATIONS
 from specdec_lib.measure import plan_regret
-from specdec_lib.measure.contenders import AUTOREGRESSIVE
 from specdec_lib.measure.planning import (
     PLANNED,
     Prices,
@@ -20,7 +19,8 @@ from specdec_lib.measure.planning import (
     timed_passes,
     try_settings,
 )
-from specdec_lib.measure.settings.grids import OURS
+from specdec_lib.measure.settings.bench import OURS
+from specdec_lib.measure.settings.names import AUTOREGRESSIVE
 from specdec_lib.measure.target_text import TargetText, find_text
 from specdec_lib.measure.text_writing import write_texts
 from specdec_lib.measure.trial import whole

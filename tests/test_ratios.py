@@ -8,8 +8,8 @@ import pytest
 from scipy import stats
 
 from specdec_lib.core.files import DATA
-from specdec_lib.measure.contenders import AUTOREGRESSIVE
 from specdec_lib.measure.ratios import Ratio, interval, summarise, with_interval
+from specdec_lib.measure.settings.names import AUTOREGRESSIVE
 
 DRAWN = 400  # samples of prompts for each case
 

@@ -21,8 +21,8 @@ from specdec_lib.measure.race_table import (
 )
 from specdec_lib.measure.ratios import interval
 from specdec_lib.measure.scorecard.claims import VERDICTS
-from specdec_lib.measure.settings import staged
-from specdec_lib.measure.settings.grids import OURS
+from specdec_lib.measure.settings.bench import OURS
+from specdec_lib.measure.settings.table import table_drafts
 from specdec_lib.suite.command import VERBS, main
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -136,7 +136,7 @@ def test_the_python_examples_run_one_after_the_other(name, unchecked):
 def test_the_table_is_the_stored_measurement(ladder):
     table = between("table")
     assert table == markdown(pd.read_csv(MEASURED / "tokens_per_round.csv"))
-    assert all(f"| {name} |" in table for name in staged.table_drafts(ladder))
+    assert all(f"| {name} |" in table for name in table_drafts(ladder))
 
 
 @pytest.mark.parametrize("edition", MARKS)

@@ -22,7 +22,7 @@ from specdec_lib.core.decode import Generation, decode
 from specdec_lib.core.protocols import Draft
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.measure.near_ties import BUG, ROUNDING, TWO_PROGRAMS, near_tie
-from specdec_lib.measure.settings.staged import table_drafts
+from specdec_lib.measure.settings.table import table_drafts
 from specdec_lib.measure.target_text import SAMPLERS, find_text, stored_texts
 from specdec_lib.measure.text_writing import write_batched
 from specdec_lib.models.cached.model import CachedModel

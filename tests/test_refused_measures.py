@@ -23,7 +23,7 @@ from specdec_lib.measure.latency.passes import pass_tables, time_passes, with_ro
 from specdec_lib.measure.latency.predict import beside_predictions
 from specdec_lib.measure.race_table import counterfactuals, ratio_table, stored_ledger
 from specdec_lib.measure.ratios import interval
-from specdec_lib.measure.settings import grids
+from specdec_lib.measure.settings.bench import bench_settings
 from specdec_lib.measure.trial import Trial
 from specdec_lib.measure.tuned_methods import tune_contenders
 from specdec_lib.models.katz.model import Katz
@@ -146,7 +146,7 @@ def test_a_bigram_table_without_the_last_token_is_refused():
             "no measurement of chain of 9",
         ),
         (
-            lambda: grids.drafts(None, Sampler(), "nonsense"),
+            lambda: bench_settings(None, Sampler(), "nonsense"),
             "our methods are autoregressive, .*chain, .* got 'nonsense'",
         ),
         (

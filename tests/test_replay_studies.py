@@ -128,7 +128,7 @@ def test_variants_race_beside_the_papers_and_equal_ones_once(ladder, monkeypatch
 
     monkeypatch.setattr(variants, "race_prompts", race)
     table = variants.time_cascades(ladder, "chat", 1, {"a: 1": same, "a: 2": same})
-    papers = variants.paper_drafts(ladder)
+    papers = {one.name: one.draft for one in variants.paper_settings(ladder)}
     assert raced == [*papers, "a: 1"] and papers["cascade, K00 = 2"].lengths == (2, 10)
     own = table[table.draft.str.startswith("a: ")]
     assert list(own.draft) == ["a: 1", "a: 2"] and set(own.matrix) == {"2"}

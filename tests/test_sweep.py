@@ -31,6 +31,7 @@ from specdec_lib.measure.ratios import (
 from specdec_lib.measure.replaying import generations, sweep
 from specdec_lib.measure.settings import staged
 from specdec_lib.measure.settings.setting import Setting
+from specdec_lib.measure.settings.table import table_drafts, table_settings
 from specdec_lib.measure.target_text import repetition
 from specdec_lib.models.cached.model import CachedModel
 from specdec_lib.models.loading import load_model
@@ -241,7 +242,7 @@ def test_a_stored_table_loses_its_intervals_from_few_prompts():
 def test_the_summary_of_a_small_sweep_becomes_a_table(ladder, unchecked):
     """Domains count alike whatever their order; of the checks, those that agree are counted."""
     prompts = [load_prompts(domain, "held-out", 1)[0] for domain in DOMAINS]
-    settings, drafts = staged.table_settings(ladder), [*staged.table_drafts(ladder)]
+    settings, drafts = table_settings(ladder), [*table_drafts(ladder)]
     rows = with_sampling(sweep(settings, prompts, ladder, max_new_tokens=6, progress=False))
     rows["domain"] = rows.prompt.str.partition("/")[0]
     table = summarise_domains(rows, rows.assign(agrees=rows.domain != "math"))

@@ -13,9 +13,10 @@ from specdec_lib.core.decode import decode
 from specdec_lib.drafts.max_gram import MaxGram
 from specdec_lib.drafts.staged import StagedTree
 from specdec_lib.drafts.trees.growing import TreeDraft
-from specdec_lib.measure.settings import staged
+from specdec_lib.measure.settings.explorers import GUESSERS, TreeSize, guesser, offered_by
+from specdec_lib.measure.settings.ladder_drafts import LadderDrafts
 from specdec_lib.show.widgets import round_steps, stage_explorer, tree_explorer, trying
-from specdec_lib.show.widgets.trying import GUESSERS, PassTimes, TreeSize
+from specdec_lib.show.widgets.trying import PassTimes
 from specdec_lib.theory import PassTable, Work
 from specdec_lib.workload import Prompt, load_ladder, seeds
 
@@ -108,7 +109,7 @@ def test_every_guesser_guesses_by_budget_and_by_widths(name, ladder, prompts):
     prompt, sampler = ladder.encode(prompts[0]), Sampler(1.0)
     context = Context.of(prompt).extended(prompt[:4])  # so that there is something to copy
     for size in (TreeSize(5, 3), TreeSize(5, 3, (2, 1))):
-        tree = trying.guesser(ladder, sampler, name, size).propose(context, Chance(1, sampler))
+        tree = guesser(ladder, sampler, name, size).propose(context, Chance(1, sampler))
         assert tree.guesses and max(tree.depths) <= 3
 
 
@@ -166,7 +167,7 @@ def test_an_own_pair_is_explored_with_the_drafts_and_scouts_that_it_has(ladder, 
     steps = round_steps(own, texts, start={"rule": "reject", "temperature": 1.0})
     drafts = trees.knobs["draft"].options
     assert [name for name, _ in drafts] == ["draft", "Max-Gram", "draft and Max-Gram"]
-    assert trying.offered_by(ladder, GUESSERS) == list(GUESSERS), "the control"
+    assert offered_by(ladder, GUESSERS) == list(GUESSERS), "the control"
     assert [value for _, value in stages.knobs["scout"].options] == ["none", "Max-Gram"]
     assert stages.values()["scout"] == "Max-Gram"
     assert list(stages.buttons) == ["reset", "chain, one stage", "tree, one stage"]
@@ -200,7 +201,7 @@ def metric(drawn, name):
 
 def test_the_stages_counts_are_those_of_real_rounds(stages, drawn, ladder, prompts):
     one = TreeDraft(ladder.draft, budget=4, depth=3, match=ladder.match("draft", Sampler(0.0)))
-    two = StagedTree(one, staged.scout(ladder, Sampler(0.0), budget=4), guided=2)
+    two = StagedTree(one, LadderDrafts(ladder, Sampler(0.0)).scout(4), guided=2)
     for place, draft in enumerate((one, two), 1):
         played = real(ladder, prompts[0], draft)
         passes = sum(used.usage["draft"].passes for used in played.rounds) / len(played.rounds)

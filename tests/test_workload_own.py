@@ -16,7 +16,7 @@ from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.max_gram import MaxGram
 from specdec_lib.drafts.staged import StagedChain, StagedTree
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
-from specdec_lib.measure.settings import grids
+from specdec_lib.measure.settings import bench
 from specdec_lib.models.loading import load_model, load_seq2seq, why_not_fast
 from specdec_lib.workload import Prompt, load_ladder, load_pair
 
@@ -186,12 +186,12 @@ def test_the_bench_leaves_out_what_an_own_pair_lacks(own, ladder, temperature):
     """What is left changes no token."""
     sampler = Sampler(temperature)
     plain = emitted(own, NoDraft(), sampler).tokens
-    for method in grids.OURS:
-        found = grids.drafts(own, sampler, method)
-        assert 0 < len(found) < len(grids.drafts(ladder, sampler, method))
-        assert not any("n-gram" in name or "middle" in name for name in found)
-        for draft in list(found.values())[:: max(1, len(found) // 2)]:
-            assert emitted(own, draft, sampler).tokens == plain
+    for method in bench.OURS:
+        found = bench.bench_settings(own, sampler, method)
+        assert 0 < len(found) < len(bench.bench_settings(ladder, sampler, method))
+        assert not any("n-gram" in one.name or "middle" in one.name for one in found)
+        for one in found[:: max(1, len(found) // 2)]:
+            assert emitted(own, one.draft, sampler).tokens == plain
     assert len(emitted(own, ChainDraft(own.target, 3), sampler).rounds) < len(plain)
 
 

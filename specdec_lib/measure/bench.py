@@ -36,7 +36,8 @@ from specdec_lib.measure.race_table import (
 from specdec_lib.measure.racing import race_prompts
 from specdec_lib.measure.ratios import without_few
 from specdec_lib.measure.row_cache import RowCache
-from specdec_lib.measure.settings.grids import ON_TREES, OURS, with_int8_drafts
+from specdec_lib.measure.settings.bench import ON_TREES, OURS
+from specdec_lib.measure.settings.ladder_drafts import with_int8_drafts
 from specdec_lib.measure.trial import Trial
 from specdec_lib.measure.tuned_methods import (
     BenchPlan,

@@ -20,7 +20,7 @@ from tqdm.auto import tqdm
 
 from specdec_lib.measure.fingerprints import identity
 from specdec_lib.measure.row_cache import Row, RowCache
-from specdec_lib.measure.settings.grids import with_int8_drafts
+from specdec_lib.measure.settings.ladder_drafts import with_int8_drafts
 from specdec_lib.workload import Ladder, Pair, load_ladder
 
 if TYPE_CHECKING:

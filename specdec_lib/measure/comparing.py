@@ -21,22 +21,16 @@ from specdec_lib.core.protocols import Draft
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.trees.growing import TreeDraft
 from specdec_lib.measure.commands.commandline import Parser, write_csv
-from specdec_lib.measure.contenders import (
-    ASSIST,
-    AUTOREGRESSIVE,
-    GENERATE,
-    LOOKUP,
-    TOKEN_BY_TOKEN,
-    Contender,
-    hugging_contenders,
-    our_contenders,
-)
+from specdec_lib.measure.contenders import Contender, hugging_contenders, our_contenders
 from specdec_lib.measure.near_ties import BUG, EARLY, VERDICTS, near_tie
 from specdec_lib.measure.racing import race_prompts
 from specdec_lib.measure.ratios import sampling_of, without_few
+from specdec_lib.measure.settings.compare import EIGHT, USUAL
+from specdec_lib.measure.settings.names import GENERATE
+from specdec_lib.measure.settings.setting import Setting
 from specdec_lib.measure.trial import trial_table
 from specdec_lib.measure.tuned_methods import Lineup, method_contenders
-from specdec_lib.measure.verdict import HUGGING_PLAIN, PLAIN, method_summary, verdict
+from specdec_lib.measure.verdict import method_summary, verdict
 from specdec_lib.models.fast.model import FastModel
 from specdec_lib.models.generation import generation_notes
 from specdec_lib.models.loading import DTYPES, RUNTIMES, why_not_fast
@@ -47,24 +41,6 @@ SHOWN = """method tokens_per_round acceptance_rate ms_per_token speed_up speed_u
 TIES = """compare greedy texts of a model written in three ways, and say whether rounding or a bug
     parts them; exit status 1 if a difference is not rounding"""
 EQUAL = "equal"
-EIGHT = "draft, budget 8, depth 4"
-FED = f"tree of {EIGHT}; Max-Gram scout"
-# by name, a method and its setting among those of `specdec bench`, none of them tuned
-USUAL = {
-    PLAIN: (AUTOREGRESSIVE, TOKEN_BY_TOKEN),
-    "Max-Gram, 8 copied tokens": ("n-gram", "Max-Gram, 8 tokens after 2 or more"),
-    "chain of 2": ("chain", "draft, 2 tokens"),
-    "chain of 4": ("chain", "draft, 4 tokens"),
-    "best tree of 4": ("tree", "draft, budget 4, depth 4"),
-    "best tree of 8": ("tree", EIGHT),
-    "tree of 8 fed by Max-Gram": ("staged", FED),
-    "fed tree of 8, beside 8 copied tokens": ("staged", f"{FED}; beside Max-Gram, 8 tokens"),
-    "cascade: draft reviews Max-Gram": ("cascade", "draft, Max-Gram: 1 4 / 0 4"),
-    "tree of 8 fed by n-grams": ("staged", f"tree of {EIGHT}; n-gram scout of 4"),
-    HUGGING_PLAIN: (GENERATE, TOKEN_BY_TOKEN),
-    "Hugging Face, prompt lookup": (LOOKUP, "10 tokens, endings of up to 2"),
-    "Hugging Face, assisted": (ASSIST, "5 tokens, constant, confidence 0.4"),
-}
 
 
 def compared_contenders(
@@ -80,8 +56,8 @@ def compared_contenders(
         for method in {method for method, _ in USUAL.values()}
     }
     found = {name: grids[method].get(setting) for name, (method, setting) in USUAL.items()}
-    mine = our_contenders(ladder.target, {name: (name, one) for name, one in own.items()}, sampler)
-    found |= {one.method: one for one in mine}
+    mine = [Setting(name, draft, sampler, method=name) for name, draft in own.items()]
+    found |= {one.method: one for one in our_contenders(ladder.target, mine)}
     target = ladder.target
     rounded = isinstance(target, FastModel) and target.model.dtype != torch.float32
     # Hugging Face draws its own noise, and computes in the precision of the weights

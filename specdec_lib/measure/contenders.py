@@ -22,11 +22,18 @@ from specdec_lib.core.context import Context
 from specdec_lib.core.decode import Round, read_prompt, rounds
 from specdec_lib.core.protocols import Draft, LanguageModel, Rule
 from specdec_lib.core.verify import look_up
+from specdec_lib.measure.settings.names import (
+    ASSIST,
+    GENERATE,
+    LLAMA_CPP,
+    LOOKUP,
+    TOKEN_BY_TOKEN,
+)
+from specdec_lib.measure.settings.setting import Setting
 from specdec_lib.models.cut_head import CutHead
 
-AUTOREGRESSIVE, TOKEN_BY_TOKEN = "autoregressive", "token by token"  # a method and its setting
-GENERATE, ASSIST, LOOKUP = HF = ("hf_generate", "hf_assisted", "hf_prompt_lookup")
-LLAMA_CPP, PROGRAM, FILE = "llama.cpp", "llama-bench", "SPECDEC_TARGET_GGUF"
+PROGRAM = "llama-bench"  # of llama.cpp
+FILE = "SPECDEC_TARGET_GGUF"  # names the file that it runs
 ASSISTED = (  # tokens per round, schedule, confidence below which the draft stops
     *((count, "constant", 0.0) for count in (2, 3, 5)),
     (5, "heuristic_transient", 0.0),
@@ -80,24 +87,28 @@ class Contender:
 
 
 def our_contenders(
-    target: LanguageModel,
-    drafts: Mapping[str, tuple[str, Draft]],
-    sampler: Sampler,
-    runtime: str = "",
+    target: LanguageModel, settings: Sequence[Setting], runtime: str = ""
 ) -> list[Contender]:
-    """Our loop with each draft: by setting, its method and itself."""
+    """Our loop with the draft of each setting, under its sampler."""
 
-    def run(draft: Draft, prompt: tuple[int, ...], count: int, seed: int) -> Continuation:
-        chance = Chance(seed, sampler)
-        done, seconds = time_rounds(target, draft, prompt, chance, max_new_tokens=count)
+    def run(setting: Setting, prompt: tuple[int, ...], count: int, seed: int) -> Continuation:
+        chance = Chance(seed, setting.sampler)
+        done, seconds = time_rounds(target, setting.draft, prompt, chance, max_new_tokens=count)
         tokens = tuple(token for one in done for token in one.emitted)
         passes = {name: sum(one.usage[name].passes for one in done) for name in done[0].usage}
         accepted, tried = sum(one.accepted for one in done), sum(one.tried for one in done)
         return Continuation(tokens, len(tokens), seconds, len(done), accepted, tried, passes)
 
     return [
-        Contender(method, runtime, setting, sampler, partial(run, draft), draft=draft)
-        for setting, (method, draft) in drafts.items()
+        Contender(
+            method=one.method,
+            runtime=runtime,
+            setting=one.name,
+            sampler=one.sampler,
+            run=partial(run, one),
+            draft=one.draft,
+        )
+        for one in settings
     ]
 
 

@@ -16,7 +16,8 @@ from specdec_lib.measure.commands.pages import README, replace_marked
 from specdec_lib.measure.ratios import summarise_rounds, with_interval, with_sampling
 from specdec_lib.measure.replaying import sweep
 from specdec_lib.measure.settings.setting import Setting
-from specdec_lib.measure.settings.staged import staged_settings, table_settings
+from specdec_lib.measure.settings.staged import staged_settings
+from specdec_lib.measure.settings.table import table_settings
 from specdec_lib.measure.target_text import every_domain, stored_texts
 from specdec_lib.workload import DOMAINS, Ladder, Prompt
 

@@ -22,16 +22,17 @@ from specdec_lib.core.protocols import Draft
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.measure.commands.commandline import Parser
 from specdec_lib.measure.comparing import add_models, load_given, runtime_notes
-from specdec_lib.measure.contenders import AUTOREGRESSIVE, TOKEN_BY_TOKEN, our_contenders
+from specdec_lib.measure.contenders import our_contenders
 from specdec_lib.measure.fingerprints import fingerprint
 from specdec_lib.measure.latency.passes import machine_name
-from specdec_lib.measure.learning import without_network
 from specdec_lib.measure.planning import Named, Tried, forecasts, plan_settings, timed_passes
 from specdec_lib.measure.race_table import over_plain, ratio_table
 from specdec_lib.measure.racing import race_prompts
 from specdec_lib.measure.ratios import LEAST_FOR_WORDS, with_interval, without_few
 from specdec_lib.measure.settings.exported import export_setting
-from specdec_lib.measure.settings.grids import with_int8_drafts
+from specdec_lib.measure.settings.ladder_drafts import with_int8_drafts
+from specdec_lib.measure.settings.learning import without_network
+from specdec_lib.measure.settings.names import AUTOREGRESSIVE, TOKEN_BY_TOKEN
 from specdec_lib.measure.settings.setting import Setting
 from specdec_lib.measure.text_writing import write_texts
 from specdec_lib.measure.trial import whole
@@ -139,8 +140,10 @@ def _race(
     keep: Path | None,
 ) -> pd.DataFrame:
     """The rows of `ratio_table` over plain decoding of these drafts on held-out prompts."""
-    drafts = {setting: (method, draft) for (method, setting), draft in raced.items()}
-    racing = our_contenders(ladder.target, drafts, sampler)
+    settings = [
+        Setting(name, draft, sampler, method=method) for (method, name), draft in raced.items()
+    ]
+    racing = our_contenders(ladder.target, settings)
     bar = tqdm(prompts, "held-out prompts", mininterval=1)
     timings = race_prompts(racing, ladder, bar, **limits, folder=keep)
     return over_plain(ratio_table([one for found in timings for one in found], {}))

@@ -24,7 +24,7 @@ from specdec_lib.measure.latency import machine_name, stored_tables
 from specdec_lib.measure.latency.passes import pass_tables
 from specdec_lib.measure.planning import PLANNED, forecasts, plan_settings, try_settings
 from specdec_lib.measure.ratios import sampling_of
-from specdec_lib.measure.settings.grids import with_int8_drafts
+from specdec_lib.measure.settings.ladder_drafts import with_int8_drafts
 from specdec_lib.measure.settings.staged import SAMPLERS
 from specdec_lib.measure.target_text import TargetText
 from specdec_lib.measure.text_writing import write_texts

@@ -19,14 +19,14 @@ from specdec_lib.core.chance import Sampler
 from specdec_lib.core.decode import Round
 from specdec_lib.core.protocols import Draft
 from specdec_lib.drafts.planned import SITUATIONS, Planned, situation
-from specdec_lib.measure.contenders import AUTOREGRESSIVE
 from specdec_lib.measure.fingerprints import fingerprint
 from specdec_lib.measure.latency.passes import ROWS, curves, pass_tables, time_passes
 from specdec_lib.measure.latency.predict import fit_overheads
 from specdec_lib.measure.ratios import Ratio, summarise
 from specdec_lib.measure.recorded_target import RecordedTarget, replay_draft
 from specdec_lib.measure.row_cache import Row, RowCache, key_of
-from specdec_lib.measure.settings.grids import ON_TREES, OURS, drafts
+from specdec_lib.measure.settings.bench import ON_TREES, OURS, bench_settings
+from specdec_lib.measure.settings.names import AUTOREGRESSIVE
 from specdec_lib.measure.target_text import TargetText, find_text
 from specdec_lib.measure.trial import Trial, counted_trial, whole, work_table
 from specdec_lib.measure.tuned_methods import spread
@@ -80,8 +80,8 @@ def settings(
     """At most `most` settings of each method, spread over its grid."""
     found: dict[Named, Draft] = {}
     for method in methods:
-        grid = drafts(ladder, sampler, method, built_on)
-        found |= {(method, name): grid[name] for name in spread([*grid], most)}
+        grid = bench_settings(ladder, sampler, method, built_on)
+        found |= {(method, one.name): one.draft for one in spread(grid, most)}
     return found
 
 
@@ -200,7 +200,8 @@ def plan_settings(
     few = few[few.method.isin((AUTOREGRESSIVE, "tree"))]
     ranked = forecasts(few, Prices(passes, fit_overheads(trials)))
     trees = [*ranked.setting[ranked.method == "tree"][:BUILT_ON]]
-    tried = first | (rest := settings(ladder, texts[0].sampler, ON_TREES, most, trees))
+    rest = settings(ladder, texts[0].sampler, ON_TREES, most, trees)
+    tried = first | rest
     trials = pd.concat([trials, run(rest)], ignore_index=True)
     policy, draft = follow_policy(trials, Prices(passes, fit_overheads(trials)), tried)
     planned: dict[Named, Draft] = {(PLANNED, "policy"): draft}

@@ -12,7 +12,6 @@ import pandas as pd
 
 from specdec_lib.core.files import DATA, write_whole
 from specdec_lib.measure.commands.pages import README
-from specdec_lib.measure.contenders import AUTOREGRESSIVE, HF, LLAMA_CPP
 from specdec_lib.measure.ratios import (
     LEAST_FOR_WORDS,
     LEAST_PROMPTS,
@@ -22,6 +21,7 @@ from specdec_lib.measure.ratios import (
     with_interval,
     without_few,
 )
+from specdec_lib.measure.settings.names import AUTOREGRESSIVE, HF, LLAMA_CPP
 from specdec_lib.measure.trial import Trial, trial_table
 
 MEASURED = DATA / "measured"

@@ -17,11 +17,12 @@ from specdec_lib.core.context import Context
 from specdec_lib.core.decode import decode
 from specdec_lib.core.files import DATA, tensor_file, write_whole
 from specdec_lib.drafts.combined import NoDraft
+from specdec_lib.measure.settings.setting import GREEDY, TOP_50, WARM
 from specdec_lib.workload import DOMAINS, Ladder, Pair, Prompt, load_prompts
 from specdec_lib.workload.prompts import prompt_seed
 
 TEXTS = DATA / "measured" / "texts"
-SAMPLERS = (Sampler(0), Sampler(1.0), Sampler(1.0, top_k=50))  # of the stored texts
+SAMPLERS = (GREEDY, WARM, TOP_50)  # of the stored texts
 REPEATED = 8  # tokens of an n-gram that count as a loop
 LOOPING = 0.3  # a generation that repeats this share or more is reported apart
 

@@ -13,12 +13,6 @@ from transformers import PreTrainedModel
 from specdec_lib.core.chance import Sampler
 from specdec_lib.core.protocols import LanguageModel
 from specdec_lib.measure.contenders import (
-    ASSIST,
-    AUTOREGRESSIVE,
-    GENERATE,
-    HF,
-    LOOKUP,
-    TOKEN_BY_TOKEN,
     Contender,
     hugging_contenders,
     llama_cpp,
@@ -26,7 +20,15 @@ from specdec_lib.measure.contenders import (
 )
 from specdec_lib.measure.racing import WARM_UP, race
 from specdec_lib.measure.ratios import sampling_of
-from specdec_lib.measure.settings.grids import OURS, drafts
+from specdec_lib.measure.settings.bench import OURS, bench_settings
+from specdec_lib.measure.settings.names import (
+    ASSIST,
+    AUTOREGRESSIVE,
+    GENERATE,
+    HF,
+    LOOKUP,
+    TOKEN_BY_TOKEN,
+)
 from specdec_lib.measure.target_text import TargetText, write_text
 from specdec_lib.workload import DOMAINS, Ladder, Prompt, load_prompts
 
@@ -105,7 +107,8 @@ def tune_lineup(
 
     def settle(method: str) -> list[str]:
         grid = method_contenders(ladders, sampler, method, lineup)
-        left = tune(tried := spread([*grid.values()], plan.most))
+        tried = spread([*grid.values()], plan.most)
+        left = tune(tried)
         found[method], milliseconds = left[0]
         note = f"{milliseconds:.2f} ms per token, the best of {len(tried)} on development prompts"
         lineup.best[method] = (found[method].setting, note)
@@ -122,7 +125,8 @@ def tune_lineup(
         lineup.best[GENERATE] = (TOKEN_BY_TOKEN, note)
         for method in (ASSIST, LOOKUP):
             settle(method)
-    if len(final := [found[method] for method in FINALISTS if method in found]) > 1:
+    final = [found[method] for method in FINALISTS if method in found]
+    if len(final) > 1:
         lineup = replace(lineup, chosen=tune(final, stages=[sum(plan.stages)])[0][0].method)
     return lineup
 
@@ -205,7 +209,8 @@ def contenders(
         one = method_contenders(ladders, sampler, method, lineup)[setting]
         noted = replace(one, setting=f"{setting} [{note}]")
         (others if method in HF else main).append(noted)
-    if "int8" in ladders and (there := llama_cpp(sampler)):
+    there = llama_cpp(sampler) if "int8" in ladders else None
+    if there is not None:
         others.append(there)
     return main, others
 
@@ -222,7 +227,6 @@ def method_contenders(
         found = hugging_contenders(method, *models, sampler)
     else:
         runtime, ladder = list(ladders.items())[-1]
-        grid = drafts(ladder, sampler, method, lineup.built_on)
-        named = {setting: (method, draft) for setting, draft in grid.items()}
-        found = our_contenders(ladder.target, named, sampler, runtime)
+        grid = bench_settings(ladder, sampler, method, lineup.built_on)
+        found = our_contenders(ladder.target, grid, runtime)
     return {one.setting: one for one in found}

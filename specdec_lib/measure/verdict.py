@@ -6,8 +6,8 @@ from functools import partial
 import pandas as pd
 
 from specdec_lib.measure.ratios import LEAST_FOR_WORDS, LEAST_PROMPTS, Ratio, summarise
+from specdec_lib.measure.settings.names import HUGGING_PLAIN, PLAIN
 
-PLAIN, HUGGING_PLAIN = "plain", "Hugging Face, plain"
 # tokens per round up to which a method guesses nothing that helps, whatever the clock says
 HARDLY = 1.02
 

@@ -16,10 +16,6 @@ from tqdm.auto import tqdm
 
 from specdec_lib.core.chance import Sampler
 from specdec_lib.core.files import DATA, cache_folder
-from specdec_lib.core.protocols import Draft
-from specdec_lib.drafts.cascade import from_matrix
-from specdec_lib.drafts.combined import NoDraft
-from specdec_lib.drafts.trees.growing import ChainDraft
 from specdec_lib.measure.cascade.record import MAX_GRAM, CascadeSetting, Recording, record
 from specdec_lib.measure.cascade.tune import Prices, Tuned, tune
 from specdec_lib.measure.commands.commandline import parse_limit, write_csv
@@ -28,7 +24,9 @@ from specdec_lib.measure.fingerprints import fingerprint
 from specdec_lib.measure.latency.passes import machine_name
 from specdec_lib.measure.racing import race_prompts
 from specdec_lib.measure.ratios import ratios
-from specdec_lib.measure.settings.grids import with_int8_drafts
+from specdec_lib.measure.settings.cascade import paper_settings
+from specdec_lib.measure.settings.ladder_drafts import with_int8_drafts
+from specdec_lib.measure.settings.setting import GREEDY, Setting
 from specdec_lib.measure.target_text import stored_texts
 from specdec_lib.measure.trial import trial_table
 from specdec_lib.workload import DOMAINS, Ladder, load_ladder, load_prompts
@@ -120,20 +118,6 @@ def variants(recordings: Sequence[Recording], prices: Prices) -> dict[str, Casca
     return found
 
 
-def paper_drafts(ladder: Ladder) -> Mapping[str, Draft]:
-    """The methods of the paper's tables 3 and 4 with our draft, and speculative decoding."""
-    parts = (ladder.draft, ladder.max_gram)
-    return {
-        "autoregressive": NoDraft(),
-        **{f"speculative, chain of {k}": ChainDraft(ladder.draft, k) for k in (2, 4)},
-        "Max-Gram alone": ladder.max_gram,
-        **{f"cascade, K00 = {k00}": from_matrix(parts, ((k00, 10), (0, 10))) for k00 in (1, 2, 3)},
-        "cascade, K00 = 1, no horizontal": from_matrix(parts, ((1, 0), (0, 10))),
-        "cascade + tree": from_matrix(parts, ((1, 3), (0, 1)), width=8),
-        "cascade + tree, a tail of 10": from_matrix(parts, ((1, 10), (0, 10)), width=8),
-    }
-
-
 def time_cascades(
     ladder: Ladder, domain: str, prompts: int, settings: Mapping[str, CascadeSetting]
 ) -> pd.DataFrame:
@@ -141,12 +125,13 @@ def time_cascades(
     once, and finished prompts are kept.
     """
     first = {one: name for name, one in reversed(settings.items())}
-    racing = paper_drafts(ladder) | {name: one.draft(ladder) for one, name in first.items()}
-    drafts = {name: ("cascade", draft) for name, draft in racing.items()}
+    tuned = [
+        Setting(name, one.draft(ladder), GREEDY, method="cascade") for one, name in first.items()
+    ]
     asked = fingerprint(machine_name(), list(settings.items()), TOKENS, ladder.models)
     options = {"tokens": TOKENS, "folder": cache_folder() / "walltime" / asked}
     bar = tqdm(load_prompts(domain, "held-out", prompts), desc=domain, mininterval=1)
-    racing = our_contenders(ladder.target, drafts, Sampler(0))
+    racing = our_contenders(ladder.target, [*paper_settings(ladder), *tuned])
     timings = chain.from_iterable(race_prompts(racing, ladder, bar, **options))
     table = trial_table(timings).rename(columns={"setting": "draft"}).assign(domain=domain)
     own = [

@@ -4,4 +4,5 @@ second predicted from both. `specdec measure latency` measures all of it into da
 
 from specdec_lib.measure.latency.measuring import measure_all, stored_tables
 from specdec_lib.measure.latency.passes import fit_lines, machine_name, pass_tables
-from specdec_lib.measure.latency.predict import Ranges, few, grid
+from specdec_lib.measure.latency.predict import Ranges
+from specdec_lib.measure.settings.latency import few_settings, latency_settings

@@ -23,10 +23,11 @@ from specdec_lib.measure.latency.passes import (
     time_passes,
     with_roofline,
 )
-from specdec_lib.measure.latency.predict import Ranges, few, measured_speed_ups, time_settings
+from specdec_lib.measure.latency.predict import Ranges, measured_speed_ups, time_settings
 from specdec_lib.measure.latency.time_breakdown import method_ledger
 from specdec_lib.measure.racing import race_prompts
 from specdec_lib.measure.ratios import without_few
+from specdec_lib.measure.settings.latency import few_settings
 from specdec_lib.measure.trial import trial_table
 from specdec_lib.workload import Ladder, load_ladder, load_prompts
 
@@ -65,7 +66,7 @@ def _ledgers(ladders: Ladders, ranges: Ranges, progress: bool) -> Iterator[pd.Da
     prompts = load_prompts(ranges.domains[0], "development", max(1, ranges.prompts // 4))
     options = ranges.limits | {"progress": progress}
     for (name, ladder), sampler in product(ladders.items(), ranges.samplers):
-        drafts = {label: draft for label, (_, draft) in few(ladder, sampler).items()}
+        drafts = {one.name: one.draft for one in few_settings(ladder, sampler)}
         yield method_ledger(ladder, sampler, drafts, prompts, **options).assign(runtime=name)
 
 
@@ -78,8 +79,8 @@ def _speeds(ladders: Ladders, ranges: Ranges, progress: bool) -> Iterator[pd.Dat
 
 
 def _sweeps(ladders: Ladders, ranges: Ranges, progress: bool) -> Iterator[pd.DataFrame]:
-    """Speed-ups of `few` on held-out prompts of the first domain at every temperature, and of every
-    other domain at the first one, in the last runtime.
+    """Speed-ups of `few_settings` on held-out prompts of the first domain at every temperature, and
+    of every other domain at the first one, in the last runtime.
     """
     runtime, ladder = list(ladders.items())[-1]
     first, *others = ranges.domains
@@ -88,7 +89,7 @@ def _sweeps(ladders: Ladders, ranges: Ranges, progress: bool) -> Iterator[pd.Dat
         prompts = load_prompts(domain, "held-out", max(1, ranges.prompts // 2))
         bar = tqdm(prompts, "clock", disable=not progress, mininterval=1)
         sampler = Sampler(temperature)
-        racing = our_contenders(ladder.target, few(ladder, sampler), sampler)
+        racing = our_contenders(ladder.target, few_settings(ladder, sampler))
         timings = race_prompts(racing, ladder, bar, **ranges.limits)
         table = measured_speed_ups(trial_table(chain.from_iterable(timings)))
         yield table.assign(temperature=temperature, domain=domain, runtime=runtime)

@@ -4,7 +4,6 @@ development prompts and measured pass times predict.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -12,59 +11,18 @@ from scipy.optimize import nnls
 from tqdm.auto import tqdm
 
 from specdec_lib.core.chance import Chance, Sampler
-from specdec_lib.core.protocols import Draft
-from specdec_lib.drafts.cascade import from_matrix
-from specdec_lib.drafts.cascade.matrix import format_matrix
-from specdec_lib.drafts.combined import NoDraft
-from specdec_lib.drafts.max_gram import MaxGram
-from specdec_lib.drafts.staged import StagedTree
-from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
-from specdec_lib.measure.contenders import AUTOREGRESSIVE, our_contenders, time_rounds
+from specdec_lib.measure.contenders import our_contenders, time_rounds
 from specdec_lib.measure.latency.passes import CONTEXTS, ROWS, curves, one_repeat, pass_tables
 from specdec_lib.measure.racing import race_prompts
 from specdec_lib.measure.ratios import ratios
-from specdec_lib.measure.settings.staged import scout
+from specdec_lib.measure.settings.latency import latency_settings
+from specdec_lib.measure.settings.names import AUTOREGRESSIVE
+from specdec_lib.measure.settings.setting import Setting
 from specdec_lib.measure.trial import Trial, counted_trial, trial_table, whole, work_table
 from specdec_lib.theory import Overhead, PassTable
 from specdec_lib.workload import DOMAINS, SPLITS, Ladder, load_prompts, seeds
 
-TREES = ((2, 2), (4, 3), (8, 4), (12, 6), (16, 6), (32, 8))  # budget and depth
-MATRICES = (((1, 4), (0, 4)), ((2, 4), (0, 4)), ((1, 8), (0, 4)), ((3, 4), (0, 4)))
 BEFORE = (64, 256)  # tokens before the passes that predict
-DEEPER = ((1, 0, 4), (0, 2, 4), (0, 0, 4))
-FEW = ("chain of 3", "tree of 8, depth 4", "staged tree of 8, depth 4", "cascade 1 4 / 0 4")
-Kinded = tuple[str, Draft]  # drafts of one kind do the same things more or less often
-
-
-def grid(ladder: Ladder, sampler: Sampler) -> dict[str, Kinded]:
-    """Plain decoding, chains, trees, staged trees and cascades, by name; small and large ones."""
-    small, middle = ladder.draft, ladder.middle
-    match, of_middle = (ladder.match(name, sampler) for name in ("draft", "middle"))
-    chains = {f"chain of {n}": ChainDraft(small, n, match=match) for n in (1, 2, 3, 4, 6, 8)}
-    chains |= {f"chain of {n}, middle": ChainDraft(middle, n, match=of_middle) for n in (2, 4)}
-    tree = partial(TreeDraft, small, match=match)
-    trees = {f"tree of {size}, depth {deep}": tree(budget=size, depth=deep) for size, deep in TREES}
-    few, many = (scout(ladder, sampler, budget=size, depth=5) for size in (4, 8))
-    guides = dict.fromkeys([*trees][2:5], few) | {"chain of 4": many}
-    fed = {
-        f"staged {name}": StagedTree((trees | chains)[name], guide, guided=1)
-        for name, guide in guides.items()
-    }
-    copies = MaxGram(None, 4)
-    cascades = {
-        f"cascade {format_matrix(one)}": from_matrix((small, copies), one, match=match)
-        for one in MATRICES
-    }
-    cascades[f"cascade {format_matrix(DEEPER)}"] = from_matrix((middle, small, copies), DEEPER)
-    kinds = {"chain": chains, "tree": trees, "staged": fed, "cascade": cascades}
-    plain = {AUTOREGRESSIVE: (AUTOREGRESSIVE, NoDraft())}
-    return plain | {name: (kind, own[name]) for kind, own in kinds.items() for name in own}
-
-
-def few(ladder: Ladder, sampler: Sampler) -> dict[str, Kinded]:
-    """One setting of each kind, for sweeps over temperatures and domains."""
-    every = grid(ladder, sampler)
-    return {name: every[name] for name in (AUTOREGRESSIVE, *FEW)}
 
 
 @dataclass(frozen=True)
@@ -85,7 +43,7 @@ class Ranges:
     domains: Sequence[str] = DOMAINS
     prompts: int = 40
     max_new_tokens: int = 64
-    settings: Callable[[Ladder, Sampler], Mapping[str, Kinded]] = grid
+    settings: Callable[[Ladder, Sampler], Sequence[Setting]] = latency_settings
     seed: int = 0
     samplers: Sequence[Sampler] = (Sampler(0.0), Sampler(1.0))
 
@@ -101,22 +59,22 @@ def time_settings(ladder: Ladder, sampler: Sampler, ranges: Ranges, progress: bo
     In turn, so that both see the same machine: a development prompt, one repeat of the curves of
     all models, a held-out prompt, and so on.
     """
-    drafts = ranges.settings(ladder, sampler)
+    settings = ranges.settings(ladder, sampler)
     found: list[Trial] = []
     passes: list[dict[str, object]] = []
     counted: list[Trial] = []
     development, held_out = (load_prompts(ranges.domains[0], one, ranges.prompts) for one in SPLITS)
-    racing = our_contenders(ladder.target, drafts, sampler)
+    racing = our_contenders(ladder.target, settings)
     timings = race_prompts(racing, ladder, held_out, **ranges.limits)
     limits = {"max_new_tokens": ranges.max_new_tokens, "stop_tokens": ladder.stop_tokens}
     own, target = seeds(development, ranges.seed), ladder.target
     for number in tqdm(range(len(held_out)), desc="clock", disable=not progress, mininterval=1):
         place = number % len(development)
         prompt, chance = ladder.encode(development[place]), Chance(own[place], sampler)
-        for name, (kind, draft) in drafts.items():
-            done, _ = time_rounds(target, draft, prompt, chance, **limits)
+        for one in settings:
+            done, _ = time_rounds(target, one.draft, prompt, chance, **limits)
             of_all = {0: done}  # whatever situation they began in
-            named = (kind, name)
+            named = (one.method, one.name)
             trial = counted_trial(named, sampler, development[place], of_all, target.name)
             counted.append(trial)
         passes += one_repeat(ladder.models, ranges.rows, BEFORE, number)

@@ -19,15 +19,16 @@ from specdec_lib.core.decode import Generation, Round, rounds
 from specdec_lib.core.protocols import Draft
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.staged import StagedTree
-from specdec_lib.drafts.trees.growing import ChainDraft
 from specdec_lib.measure.bytes_moved import generation_bytes, model_shape
+from specdec_lib.measure.settings.explorers import GUESSERS, TreeSize, guesser, offered_by
+from specdec_lib.measure.settings.ladder_drafts import LadderDrafts
 from specdec_lib.measure.settings.setting import Setting
 from specdec_lib.measure.trial import sweep_table, trial_of, work_of
 from specdec_lib.show import figures, tables
 from specdec_lib.show.widgets import trying
 from specdec_lib.show.widgets.knobs import LATE, Values, choice, slider, text_knobs
 from specdec_lib.show.widgets.panel import Panel, Shown
-from specdec_lib.show.widgets.trying import DraftTrial, PassTimes, TreeSize
+from specdec_lib.show.widgets.trying import DraftTrial, PassTimes
 from specdec_lib.theory import ModelShape, Rates, Work, best_tree
 from specdec_lib.workload import Ladder, Prompt
 
@@ -64,7 +65,7 @@ def tree_explorer(
         "budget": slider(range(1, 33), 16, "guesses in the tree, nodes without the root"),
         "depth": slider(range(1, 13), 6, "deepest guess, nodes"),
         "widths": ipywidgets.Text("4,2,1,1", placeholder="4,2,1,1", tooltip=PER_DEPTH, **LATE),
-        "draft": choice(trying.offered_by(ladder, trying.GUESSERS), "what guesses"),
+        "draft": choice(offered_by(ladder, GUESSERS), "what guesses"),
         "round": slider(range(1, 11), 1, "which is drawn, from the end of the prompt on"),
     } | text_knobs(trial.prompts)
     look = {"fit": _disable_unused, "presets": TREE_PRESETS, "heights": (430, 480)}
@@ -82,7 +83,7 @@ def _draw(trial: DraftTrial, times: PassTimes | None, **at: Any) -> Shown:
     by_widths = at["shape"] == BY_WIDTHS
     size = trying.size_of_widths(at["widths"]) if by_widths else TreeSize(at["budget"], at["depth"])
     context, chance = trial.read(at)
-    draft = trying.guesser(ladder, chance.sampler, at["draft"], size)
+    draft = guesser(ladder, chance.sampler, at["draft"], size)
     generation = trial.follow(context, chance, draft)
     if number > (count := len(generation.rounds)):
         raise ValueError(f"this text has {count} rounds, there is no round {number}")
@@ -167,7 +168,7 @@ def stage_explorer(
     Raises ValueError for a model of another kind than `model_shape` knows.
     """
     trial = DraftTrial(ladder, prompts)
-    scouts = trying.offered_by(ladder, SCOUTS)
+    scouts = offered_by(ladder, SCOUTS)
     shapes = {model.name: model_shape(model) for model in ladder.models}
 
     def draw(**at: Any) -> Shown:
@@ -194,16 +195,19 @@ def _drafts(ladder: Ladder, sampler: Sampler, at: Values) -> dict[str, Draft]:
     """No draft, the draft of a shape and size, and it with a scout, by name."""
     scout = at["scout"]
     most = at["scout_budget"]
-    size = TreeSize(at["budget"], at["depth"])
+    budget = at["budget"]
+    depth = at["depth"]
     model = "middle" if scout == MODEL else "draft"
-    one = trying.guesser(ladder, sampler, model, size)
+    drafts = LadderDrafts(ladder, sampler)
     if at["shape"] == "chain":
-        one = ChainDraft(one.model, size.budget, match=one.match)
+        one = drafts.chain(budget, model=model)
+    else:
+        one = drafts.tree(budget, depth, model=model)
     found = {"plain decoding": NoDraft(), f"one stage: {model}": one}
     if scout != NO_SCOUT:
         name = scout.partition(",")[0]
-        deepest = {TABLE: 6, COPIES: most, MODEL: min(size.depth, 6)}[scout]
-        below = trying.guesser(ladder, sampler, name, TreeSize(most, deepest), obeyed=model)
+        deepest = {TABLE: 6, COPIES: most, MODEL: min(depth, 6)}[scout]
+        below = guesser(ladder, sampler, name, TreeSize(most, deepest), obeyed=model)
         staged = StagedTree(one, below, guided=2 if scout == TABLE else 1)
         found[f"two stages: {model} ← {name}"] = staged
     return found

@@ -2,12 +2,12 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache, partial
 from itertools import accumulate
 from operator import mul
 from statistics import mean
-from typing import Any, NamedTuple
+from typing import Any
 
 import pandas as pd
 
@@ -16,27 +16,14 @@ from specdec_lib.core.context import Context
 from specdec_lib.core.decode import Generation
 from specdec_lib.core.files import DATA
 from specdec_lib.core.protocols import Draft
-from specdec_lib.drafts.combined import MergedDraft
-from specdec_lib.drafts.max_gram import MaxGram
-from specdec_lib.drafts.trees.growing import TreeDraft
 from specdec_lib.measure import latency, recorded_target
-from specdec_lib.measure.settings import staged
+from specdec_lib.measure.settings.explorers import TreeSize
 from specdec_lib.theory import Overhead, PassTable, Work, plain_work
 from specdec_lib.workload import Ladder, Prompt, seeds
 
 NEW_TOKENS = 16  # of a text whose rounds are counted, at most
 MOST_GUESSES = 64  # that are drawn
-GUESSERS = ("draft", "middle", "n-gram", "Max-Gram", "draft and Max-Gram")
 HOST = ["round_overhead", "guess_overhead", "pass_overhead"]
-NEEDS = {"middle": "middle", "n-gram": "katz", "draft, for the middle model": "middle"}
-
-
-class TreeSize(NamedTuple):
-    """How large a tree is: a budget and a depth, or the children per node at each depth."""
-
-    budget: int
-    depth: int
-    widths: tuple[int, ...] = ()
 
 
 def size_of_widths(text: str) -> TreeSize:
@@ -50,31 +37,6 @@ def size_of_widths(text: str) -> TreeSize:
             f" {MOST_GUESSES} guesses; got {text!r}"
         )
     return TreeSize(guesses, len(widths), widths)
-
-
-def guesser(
-    ladder: Ladder, sampler: Sampler, name: str, size: TreeSize, obeyed: str = "target"
-) -> Draft:
-    """One of GUESSERS: a tree of a model or of the n-gram table, or a copied chain as deep as the
-    tree would be, or the draft's tree merged with such a chain.
-    """
-    budget, depth, widths = size
-    if name == "n-gram":
-        table = staged.scout(ladder, sampler, obeyed=obeyed, budget=budget, depth=depth)
-        return replace(table, budget=None, widths=widths) if widths else table
-    if name == "Max-Gram":
-        return replace(ladder.max_gram, length=min(budget, depth))
-    if name in ("draft", "middle"):
-        limits = {"widths": widths} if widths else {"budget": budget, "depth": depth}
-        match = ladder.match(name, sampler, obeyed=obeyed)
-        return TreeDraft(getattr(ladder, name), match=match, **limits)
-    copied = MaxGram(None, min(budget, depth))
-    return MergedDraft((guesser(ladder, sampler, "draft", size), copied))
-
-
-def offered_by(ladder: Ladder, names: Sequence[str]) -> list[str]:
-    """The guessers or scouts for which the ladder has the parts."""
-    return [name for name in names if getattr(ladder, NEEDS.get(name, "draft")) is not None]
 
 
 class DraftTrial:
