@@ -6,6 +6,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import dask
@@ -27,7 +28,7 @@ from specdec_lib.workload import Ladder, load_prompts
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 LENGTH = {"max_new_tokens": 8, "seed": 3, "progress": False}
-ITEMS = {str(number): number for number in range(12)}
+ITEMS = [(str(number), number) for number in range(12)]
 
 
 @pytest.fixture(scope="module")
@@ -83,6 +84,28 @@ def test_a_sweep_has_the_same_rows_on_workers_and_reads_the_kept_ones(ladder, wo
     assert not other.equals(there)
 
 
+def test_what_is_asked_twice_is_measured_once_and_has_its_rows_twice(ladder):
+    rows = spread_rows(squares, [*ITEMS[:3], ITEMS[1]], ladder, {}, RowCache(None))
+    assert [row["square"] for row in rows] == [0, 1, 4, 1]
+
+
+def die(ladder: Ladder, number: int) -> list[dict]:
+    """Kill every process that comes here."""
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_prompt_that_kills_every_worker_ends_in_a_line(ladder, recipe):
+    options = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": None}
+    with (
+        dask.config.set({"distributed.scheduler.allowed-failures": 0}),
+        LocalCluster(**options) as local,
+        Client(local, set_as_default=False) as client,
+        pytest.raises(ValueError, match=r"every worker that measured a died: tcp.* last"),
+    ):
+        cluster = Cluster(client, recipe)
+        spread_rows(die, [("a", 1)], ladder, {}, RowCache(None), cluster=cluster)
+
+
 def test_what_a_killed_worker_had_is_measured_by_another(ladder, workers, tmp_path):
     marker = tmp_path / "killed"
     arguments = {"marker": str(marker)}
@@ -133,8 +156,7 @@ def test_a_worker_with_other_code_is_refused_and_the_others_do_its_work(ladder, 
 
 
 def test_other_weights_are_refused(client, ladder, workers, tmp_path):
-    other = LadderRecipe(str(llama(tmp_path / "target", seed=5)), workers.recipe.draft)
-    other = LadderRecipe(other.target, other.draft, runtime="reference")
+    other = replace(workers.recipe, target=str(llama(tmp_path / "target", seed=5)))
     with (
         pytest.warns(UserWarning, match="other weights than this client"),
         pytest.raises(ValueError, match="has other weights"),
@@ -214,7 +236,7 @@ def test_a_strangers_certificate_is_refused(ladder, recipe, tmp_path, monkeypatc
         address = local.scheduler_address
         with configured(ours), connect(address) as client:
             found = Cluster(client, recipe)
-            rows = spread_rows(squares, {"3": 3}, ladder, {}, RowCache(None), cluster=found)
+            rows = spread_rows(squares, [("3", 3)], ladder, {}, RowCache(None), cluster=found)
             assert rows[0]["square"] == 9
         monkeypatch.setattr(cluster_module, "PATIENCE", 2)
         with configured(theirs), pytest.raises(ValueError, match=f"no .* answers at {address}"):

@@ -77,7 +77,7 @@ def percentiles(columns: list[np.ndarray], random: np.random.Generator) -> tuple
     return tuple(np.quantile(found, (0.025, 0.975)))
 
 
-@pytest.mark.parametrize("prompts", [10, 20])
+@pytest.mark.parametrize("prompts", [10, 20, 40])
 def test_intervals_hold_the_truth_as_often_as_they_say(prompts):
     """The truth is the ratio of all stored prompts; samples of them are drawn with replacement.
     The percentiles of a bootstrap are the control: they hold it less often.
@@ -118,6 +118,12 @@ def test_nothing_to_divide_by_is_nan():
         columns = ([0, 0] if place == zero else [1, 1] for place in range(4))
         assert all(map(math.isnan, interval(*columns)))
     assert interval([0, 0], [1, 1], [1, 1], [1, 1], least=1) == (0, 0, 0)
+
+
+@pytest.mark.parametrize("columns", [([2, 2], [1, 1]), ([1, 1], [2, 2], [1, 1], [2, 2])])
+def test_a_share_above_1_or_beside_a_baseline_is_refused(columns):
+    with pytest.raises(ValueError, match="a share is at most 1 and has no baseline"):
+        interval(*columns, share=True)
 
 
 def test_uneven_columns_are_refused():

@@ -58,6 +58,7 @@ def test_every_evidence_is_used_and_known():
     [
         ('paper = "staged"\nverdict = "reproduced"', "verdict\n  Extra inputs are not permitted"),
         ('paper = "staged"\nitem = "Table 9"\nclaim = "x"', "unit\n  Field required"),
+        ('paper = "staged"\nno_effect = "none"', "no_effect.*\n  Input should be"),
         (
             'paper = "a"\nitem = "b"\nclaim = "c"\nunit = "d"\nreason = "e"\n'
             'printed = { table = "staged.fig1", row = { quantity = "x" }, column = "value" }',

@@ -16,6 +16,7 @@ from specdec_lib.core.verify import reject
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.trees.growing import TreeDraft
 from specdec_lib.measure import target_text, text_writing
+from specdec_lib.measure.fingerprints import fingerprint
 from specdec_lib.measure.replaying import sweep
 from specdec_lib.measure.row_cache import RowCache
 from specdec_lib.measure.settings.setting import Setting
@@ -128,6 +129,7 @@ def test_tokens_of_any_size_come_back_as_they_were(largest, kind, ladder, prompt
     made = (replace(first, tokens=(largest, 0, largest)), other)
     save_texts(made, path)
     assert load_texts(path) == made and find_text(load_texts(path), prompts[0]) == made[0]
+    assert fingerprint(load_texts(path)) == fingerprint(made) != fingerprint(made[:1])
     with tensor_file(path) as file:
         assert file.get_tensor("ids").dtype == kind
 

@@ -8,8 +8,9 @@ comparison: races do not take a cluster.
 """
 
 import functools
+import threading
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 INSTALL = "pip install 'specdec[cluster]'"
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
+ONE_AT_A_TIME = threading.Lock()  # the threads of a worker share its models and their counts
 PATIENCE = 10  # seconds in which a scheduler has to answer
 Make = Callable[..., list[Row]]  # make(ladder, item, **arguments) gives the rows of an item
 
@@ -42,6 +44,7 @@ class LadderRecipe:
 
     target: str | None = None
     draft: str | None = None
+    middle: str | None = None
     tokenizer: str | None = None
     device: str = "cpu"
     dtype: str = "float32"
@@ -53,6 +56,7 @@ class LadderRecipe:
         found = load_ladder(
             self.target,
             self.draft,
+            self.middle,
             tokenizer=self.tokenizer,
             device=self.device,
             dtype=self.dtype,
@@ -112,7 +116,7 @@ def connect(address: str) -> "Client":
 
 def spread_rows(
     make: Make,
-    items: Mapping[str, object],
+    items: Sequence[tuple[str, object]],
     ladder: Ladder | Pair,
     arguments: Mapping[str, object],
     cache: RowCache,
@@ -124,15 +128,17 @@ def spread_rows(
     """The rows of `make(ladder, item, **arguments)` for every item, in the items' order.
 
     make       a function of a module; it is called where the models are
-    items      by the key under which their finished rows are kept
+    items      with the keys under which their finished rows are kept; what has the same key is
+               measured once, and has its rows at each of its places
     cluster    workers that measure; without, this process does
 
     What `make` raises is raised here, and ends the measurement; what was finished is kept.
     """
-    found = {key: cache.read(key) for key in items}
-    waiting = {key: items[key] for key, rows in found.items() if not rows}
-    bar = tqdm(total=len(items), desc=label, disable=not progress, mininterval=1)
-    bar.update(len(items) - len(waiting))
+    by_key = dict(items)
+    found = {key: cache.read(key) for key in by_key}
+    waiting = {key: by_key[key] for key, rows in found.items() if not rows}
+    bar = tqdm(total=len(by_key), desc=label, disable=not progress, mininterval=1)
+    bar.update(len(by_key) - len(waiting))
     with bar:
         if cluster is None:
             answers = ((key, make(ladder, item, **arguments)) for key, item in waiting.items())
@@ -142,7 +148,7 @@ def spread_rows(
             cache.write(key, rows)
             found[key] = rows
             bar.update()
-    return [row for key in items for row in found[key]]
+    return [row for key, _ in items for row in found[key]]
 
 
 def _answers(
@@ -153,7 +159,7 @@ def _answers(
     arguments: Mapping[str, object],
 ) -> Iterator[tuple[str, list[Row]]]:
     """The rows that workers made, as they come; what a refused worker had goes to another."""
-    from distributed import as_completed
+    from distributed import KilledWorker, as_completed
 
     call = (cluster.recipe, identity(ladder), make, arguments)
     refused: dict[str, tuple[str, ...]] = {}
@@ -164,7 +170,13 @@ def _answers(
         coming = as_completed([*keys])
         for future in coming:
             key = keys[future]
-            answer = future.result()
+            try:
+                answer = future.result()
+            except KilledWorker as problem:
+                raise ValueError(
+                    f"every worker that measured {key} died: {problem.last_worker.address} last;"
+                    " its memory may be too small"
+                ) from problem
             if not isinstance(answer, Refusal):
                 yield key, answer
                 continue
@@ -209,12 +221,13 @@ def _measure(
     """Run on a worker, with one thread of PyTorch: the rows of an item, unless it differs."""
     from distributed import get_worker
 
-    torch.set_num_threads(1)
-    ladder, own = _loaded(recipe)
-    differing = tuple(name for name, value in expected.items() if own[name] != value)
-    if differing:
-        return Refusal(get_worker().address, differing)
-    return make(ladder, item, **arguments)
+    with ONE_AT_A_TIME:
+        torch.set_num_threads(1)
+        ladder, own = _loaded(recipe)
+        differing = tuple(name for name, value in expected.items() if own[name] != value)
+        if differing:
+            return Refusal(get_worker().address, differing)
+        return make(ladder, item, **arguments)
 
 
 @functools.lru_cache(maxsize=2)

@@ -11,7 +11,7 @@ import pandas as pd
 
 from specdec_lib.core.files import DATA, cache_folder
 from specdec_lib.measure.cluster import Cluster, LadderRecipe, opened
-from specdec_lib.measure.commands.commandline import parse_counting, write_csv
+from specdec_lib.measure.commands.commandline import parse_measurement, write_csv
 from specdec_lib.measure.commands.pages import README, replace_marked
 from specdec_lib.measure.ratios import summarise_rounds, with_interval, with_sampling
 from specdec_lib.measure.replaying import sweep
@@ -34,7 +34,7 @@ COLUMNS = """domain sampling draft tokens_per_round tokens_per_round_low tokens_
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command."""
-    given = parse_counting("measure table", __doc__, [PLACE, README], arguments, 60)
+    given = parse_measurement("measure table", __doc__, [PLACE, README], arguments, 60, counts=True)
     with opened(given.scheduler, LADDER) as cluster:
         prompts, run = held_out_sweep(table_settings, given.limit, cluster)
         few = prompts[::EVERY]
@@ -52,7 +52,7 @@ def main(arguments: list[str] | None = None) -> None:
 def measure_staged(arguments: list[str] | None = None) -> None:
     """Run `specdec measure staged`; an interrupted run goes on where it was."""
     about = f"run notebook 03's sweep on held-out prompts of every domain, into {STAGED}"
-    given = parse_counting("measure staged", about, [STAGED], arguments, 8)
+    given = parse_measurement("measure staged", about, [STAGED], arguments, 8, counts=True)
     with opened(given.scheduler, LADDER) as cluster:
         prompts, run = held_out_sweep(staged_settings, given.limit, cluster)
         rows = with_domain(run(prompts))

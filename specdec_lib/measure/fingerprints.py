@@ -112,12 +112,15 @@ def _composed(thing: object, seen: dict[int, object]) -> object:
         where = [str(network.dtype), network.device.type]
         plain = json.loads(json.dumps(config, default=str))
         return [_named(kind), *called, *where, plain, _described(network, seen)]
-    kept = "a kept sweep has dataclasses, plain values, arrays, functions of a module, and models"
-    raise ValueError(f"{kind.__qualname__} cannot be told apart from another of its kind; {kept}")
+    raise ValueError(
+        f"{kind.__qualname__} cannot be told apart from another of its kind; a kept sweep has"
+        " dataclasses, plain values, arrays, functions of a module, and models"
+    )
 
 
 def _array(array: np.ndarray | torch.Tensor) -> list:
-    kind, shape = str(array.dtype), list(array.shape)
+    kind = str(array.dtype)
+    shape = list(array.shape)
     if isinstance(array, torch.Tensor):  # NumPy lacks bfloat16
         array = array.detach().cpu().reshape(-1).view(torch.uint8).numpy()
     content = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
@@ -127,9 +130,12 @@ def _array(array: np.ndarray | torch.Tensor) -> list:
 def _named(thing: type | Callable) -> list[str]:
     """Its name, and the source of what is not the library's."""
     if "<" in thing.__qualname__ or inspect.ismethod(thing) or not thing.__module__:
-        named = "so it cannot be told apart: give a function or class of a module instead"
-        raise ValueError(f"{thing.__qualname__} may remember variables, {named}")
-    name, (package, *rest) = f"{thing.__module__}.{thing.__qualname__}", thing.__module__.split(".")
+        raise ValueError(
+            f"{thing.__qualname__} may remember variables, so it cannot be told apart: give a"
+            " function or class of a module instead"
+        )
+    name = f"{thing.__module__}.{thing.__qualname__}"
+    package, *rest = thing.__module__.split(".")
     if inspect.isbuiltin(thing) or (package == PACKAGE and {*rest[:1]}.isdisjoint(ABOVE)):
         return [name]
     try:

@@ -3,9 +3,11 @@ that the target wrote at temperature 1 after held-out prompts: the loss in nats 
 Kullback-Leibler divergence, and how often both choose the same likeliest token.
 """
 
+import functools
 from collections.abc import Sequence
 
 import pandas as pd
+from transformers import PreTrainedModel
 
 from specdec_lib.core.chance import Sampler
 from specdec_lib.core.context import Context
@@ -13,7 +15,7 @@ from specdec_lib.core.files import DATA
 from specdec_lib.core.protocols import LanguageModel
 from specdec_lib.core.tree import TokenTree
 from specdec_lib.measure.cluster import LadderRecipe, opened, spread_rows
-from specdec_lib.measure.commands.commandline import parse_counting, write_csv
+from specdec_lib.measure.commands.commandline import parse_measurement, write_csv
 from specdec_lib.measure.ratios import Ratio, summarise
 from specdec_lib.measure.row_cache import Row, RowCache
 from specdec_lib.measure.target_text import every_domain, find_text, stored_texts
@@ -26,10 +28,10 @@ PLACE = DATA / "measured" / "editions.csv"
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command."""
-    given = parse_counting("measure editions", __doc__, [PLACE], arguments, 8)
+    given = parse_measurement("measure editions", __doc__, [PLACE], arguments, 8, counts=True)
     texts = stored_texts([Sampler(1.0)])
     prompts = every_domain("held-out", given.limit)
-    items = {prompt.name: (prompt, find_text(texts, prompt).tokens) for prompt in prompts}
+    items = [(prompt.name, (prompt, find_text(texts, prompt).tokens)) for prompt in prompts]
     recipe = LadderRecipe(device="cpu", runtime="reference")
     with opened(given.scheduler, recipe) as cluster:
         rows = spread_rows(
@@ -49,8 +51,13 @@ def main(arguments: list[str] | None = None) -> None:
 def edition_rows(ladder: Ladder, item: tuple[Prompt, tuple[int, ...]]) -> list[Row]:
     """`edition_sums` of the target on one prompt and its text."""
     prompt, text = item
-    models = [FastModel(ladder.target.model, "target", edition=edition) for edition in EDITIONS]
-    return edition_sums(models, ladder.encode(prompt), text)
+    return edition_sums(_in_editions(ladder.target.model), ladder.encode(prompt), text)
+
+
+@functools.lru_cache(maxsize=1)
+def _in_editions(target: PreTrainedModel) -> tuple[FastModel, ...]:
+    """The target in every edition, made once: packing its weights takes longer than a text."""
+    return tuple(FastModel(target, "target", edition=edition) for edition in EDITIONS)
 
 
 def edition_sums(

@@ -15,7 +15,7 @@ from tqdm.auto import tqdm
 
 from specdec_lib.core.chance import Sampler
 from specdec_lib.core.files import DATA, cache_folder
-from specdec_lib.measure.commands.commandline import parse_limit, write_csv
+from specdec_lib.measure.commands.commandline import parse_measurement, write_csv
 from specdec_lib.measure.contenders import our_contenders
 from specdec_lib.measure.fingerprints import fingerprint
 from specdec_lib.measure.latency import machine_name
@@ -61,7 +61,7 @@ def summarise_learning(table: pd.DataFrame) -> pd.DataFrame:
 
 def main(arguments: list[str] | None = None) -> None:
     """Parse the command line, measure, and write the table."""
-    limit = parse_limit("measure learning", __doc__, [PLACE], arguments, 10)
+    limit = parse_measurement("measure learning", __doc__, [PLACE], arguments, 10).limit
     ladder, rows = with_int8_drafts(load_ladder(device="cpu", runtime="fast")), []
     for sampler, domain in tqdm([*product(SAMPLERS, DOMAINS)], "samplers and domains"):
         prompts = load_prompts(domain, "held-out", limit)

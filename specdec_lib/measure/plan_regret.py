@@ -18,7 +18,7 @@ from transformers import LlamaForCausalLM
 
 from specdec_lib.core.chance import Sampler
 from specdec_lib.core.files import DATA, cache_folder
-from specdec_lib.measure.commands.commandline import parse_limit, write_csv
+from specdec_lib.measure.commands.commandline import parse_measurement, write_csv
 from specdec_lib.measure.fingerprints import fingerprint
 from specdec_lib.measure.latency import machine_name, stored_tables
 from specdec_lib.measure.latency.passes import pass_tables
@@ -43,8 +43,9 @@ COLUMNS = """pair sampling domain method setting prompts tokens_per_round foreca
 
 def main(arguments: list[str] | None = None) -> None:
     """Parse the command line, count, and write the table."""
-    asked = [PLACE], arguments, 10, "of each domain and split"
-    limit, rows = parse_limit("measure regret", __doc__, *asked), []
+    note = "of each domain and split"
+    limit = parse_measurement("measure regret", __doc__, [PLACE], arguments, 10, note=note).limit
+    rows = []
     for name, ladder, samplers, domains, tokens in pairs():
         table, target = stored_tables(machine_name())["latency"], ladder.target.name
         own = pass_tables(table, "fast", column="seconds")[target]

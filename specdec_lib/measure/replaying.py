@@ -1,4 +1,6 @@
-"""The settings of a sweep, the generations that they give, and a table with a row for each."""
+"""Every prompt under every setting: the generations, counted along the target's texts where these
+are known, and a table with a row for each.
+"""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -41,19 +43,28 @@ def generations(
     check_settings(settings)
     check_texts(texts, seed, max_new_tokens)
     known = {one.sampler for one in texts}
-    total, stops = len(settings) * len(prompts), ladder.stop_tokens
+    total = len(settings) * len(prompts)
     with tqdm(total=total, desc="sweep", disable=not progress, mininterval=1) as bar:
         for prompt, own in zip(prompts, seeds(prompts, seed), strict=True):
             tokens = ladder.encode(prompt)
             for setting in settings:
-                chance, draft, rule = Chance(own, setting.sampler), setting.draft, setting.rule
-                if rule is look_up and setting.sampler in known:
+                chance = Chance(own, setting.sampler)
+                if setting.rule is look_up and setting.sampler in known:
                     written = find_text(texts, prompt, setting.sampler).tokens
                     recorded = RecordedTarget.of(ladder.target, tokens, written, max_new_tokens)
-                    made = replay_draft(recorded, draft, chance, stop_tokens=stops)
+                    made = replay_draft(
+                        recorded, setting.draft, chance, stop_tokens=ladder.stop_tokens
+                    )
                 else:
-                    limits = {"max_new_tokens": max_new_tokens, "stop_tokens": stops}
-                    made = decode(ladder.target, draft, tokens, chance, rule=rule, **limits)
+                    made = decode(
+                        ladder.target,
+                        setting.draft,
+                        tokens,
+                        chance,
+                        rule=setting.rule,
+                        max_new_tokens=max_new_tokens,
+                        stop_tokens=ladder.stop_tokens,
+                    )
                 yield setting, prompt, made
                 bar.update()
 
@@ -103,10 +114,10 @@ def sweep(
     check_texts(texts, seed, max_new_tokens)
     same = (settings, ladder, options, texts)
     folder = Path(keep) / fingerprint(*same) if keep else None
-    items = {
-        key_of(prompt): (prompt, [text for text in texts if text.is_of(prompt)])
+    items = [
+        (key_of(prompt), (prompt, [text for text in texts if text.is_of(prompt)]))
         for prompt in prompts
-    }
+    ]
     along = {text.sampler for text in texts}
     for sampler in {one.sampler for one in settings if one.rule is look_up} & along:
         for prompt in prompts:

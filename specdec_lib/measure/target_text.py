@@ -46,7 +46,7 @@ class TargetText:
     tokens: tuple[int, ...]
     limit: int
     target: str = ""
-    given: Context | tuple[int, ...] = field(default=(), compare=False)
+    given: Context | tuple[int, ...] = field(default=(), compare=False, repr=False)
 
     @property
     def chance(self) -> Chance:
@@ -82,18 +82,21 @@ def write_text(
         max_new_tokens=max_new_tokens,
         stop_tokens=ladder.stop_tokens,
     )
-    return text_of(ladder, prompt, sampler, seed, max_new_tokens, written.tokens)
+    return text_of(ladder, prompt, given, written.tokens, sampler, seed, max_new_tokens)
 
 
 def text_of(
     ladder: Ladder | Pair,
     prompt: Prompt,
+    given: Context | tuple[int, ...],
+    tokens: Sequence[int],
     sampler: Sampler,
     seed: int,
     max_new_tokens: int,
-    tokens: Sequence[int],
 ) -> TargetText:
-    """These tokens as the text that the target wrote after a prompt."""
+    """These tokens as the text that the target wrote after a prompt, of which `given` are the
+    tokens.
+    """
     return TargetText(
         prompt.name,
         _digest(prompt),
@@ -102,7 +105,7 @@ def text_of(
         tuple(tokens),
         max_new_tokens,
         target=ladder.card.get("target", "") if isinstance(ladder, Ladder) else "",
-        given=ladder.encode(prompt),
+        given=given,
     )
 
 

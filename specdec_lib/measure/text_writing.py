@@ -66,8 +66,9 @@ def write_texts(
     for prompt in tqdm(prompts, f"texts at T={sampler.temperature:g}", mininterval=5):
         rows = finished.read(key_of(prompt))
         if rows:
+            given = ladder.encode(prompt)
             tokens = rows[0]["tokens"]
-            text = text_of(ladder, prompt, sampler, seed, max_new_tokens, tokens)
+            text = text_of(ladder, prompt, given, tokens, sampler, seed, max_new_tokens)
         else:
             text = write_text(ladder, prompt, sampler, seed=seed, max_new_tokens=max_new_tokens)
             finished.write(key_of(prompt), [{"tokens": text.tokens}])
@@ -125,9 +126,9 @@ def write_batched(
     finished = _finished("write_batched", ladder, sampler, seed, max_new_tokens, keep)
     kept = {prompt.name: finished.read(key_of(prompt)) for prompt in prompts}
     tokens = {name: rows[0]["tokens"] for name, rows in kept.items() if rows}
-    given = [[*ladder.encode(prompt)] for prompt in prompts]
+    given = [ladder.encode(prompt) for prompt in prompts]
     waiting = deque(
-        _Writing(prompt, ids, len(ids), Chance(own, sampler))
+        _Writing(prompt, [*ids], len(ids), Chance(own, sampler))
         for prompt, ids, own in zip(prompts, given, seeds(prompts, seed), strict=True)
         if prompt.name not in tokens
     )
@@ -148,8 +149,8 @@ def write_batched(
                 if waiting:
                     active[row] = waiting.popleft()
     return tuple(
-        text_of(ladder, prompt, sampler, seed, max_new_tokens, tokens[prompt.name])
-        for prompt in prompts
+        text_of(ladder, prompt, ids, tokens[prompt.name], sampler, seed, max_new_tokens)
+        for prompt, ids in zip(prompts, given, strict=True)
     )
 
 

@@ -15,14 +15,14 @@ from specdec_lib.measure.row_cache import Row
 from specdec_lib.measure.settings.setting import Setting
 from specdec_lib.measure.target_text import repetition
 from specdec_lib.theory import Work
+from specdec_lib.theory.work import Pass
 from specdec_lib.workload import Prompt
-
-PassKey = tuple[str, int, int]  # model, rows, tokens before, as of `Work`
 
 
 @dataclass(frozen=True, kw_only=True)
 class Trial:
-    """One method on one prompt. What was not measured is None, or empty where it is by model.
+    """One method on one prompt. A count that was not taken is 0, or empty where it is by model; all
+    else that was not measured is None.
 
     method, setting     the kind of draft, and which of its settings
     timed_tokens        of all tokens, those that were emitted within `seconds`
@@ -78,20 +78,26 @@ class Trial:
             [place, work.tokens, work.rounds, work.guesses, [*work.passes.items()], work.target]
             for place, work in self.works.items()
         ]
-        outside = [*self.outside_seconds.items()]
-        return {**vars(self), "sampler": asdict(self.sampler), "works": works, "outside": outside}
+        return {
+            **vars(self),
+            "sampler": asdict(self.sampler),
+            "works": works,
+            "outside_seconds": [*self.outside_seconds.items()],
+        }
 
     @classmethod
     def from_row(cls, row: Row) -> "Trial":
         """The trial that `row` gave, before or after it was JSON."""
-        given = {name: value for name, value in row.items() if name != "outside"}
-        given["sampler"] = Sampler(**row["sampler"])
-        given["outside_seconds"] = dict(row["outside"])
-        given["works"] = {}
+        works = {}
         for place, *counts, passes, target in row["works"]:
-            by_pass: dict[PassKey, float] = {tuple(key): count for key, count in passes}
-            given["works"][place] = Work(*counts, by_pass, target)
-        return cls(**given)
+            by_pass: dict[Pass, float] = {tuple(key): count for key, count in passes}
+            works[place] = Work(*counts, by_pass, target)
+        read = {
+            "sampler": Sampler(**row["sampler"]),
+            "works": works,
+            "outside_seconds": dict(row["outside_seconds"]),
+        }
+        return cls(**row | read)
 
 
 def trial_of(
@@ -165,7 +171,7 @@ def counted_trial(
 
 def work_of(rounds: Sequence[Round], target: str) -> Work:
     """A pass of the target over each round's tree, and the drafts' passes with their mean rows."""
-    passes: dict[tuple[str, int, int], float] = defaultdict(float)
+    passes: dict[Pass, float] = defaultdict(float)
     for played in rounds:
         before = played.tree.root_position
         passes[target, len(played.tree), before] += 1

@@ -21,7 +21,7 @@ from specdec_lib.core.tree.shape import children_of
 from specdec_lib.drafts.trees.growing import TreeDraft
 from specdec_lib.measure.acceptance.rates import rank_rates
 from specdec_lib.measure.cluster import Cluster, LadderRecipe, opened, spread_rows
-from specdec_lib.measure.commands.commandline import parse_counting, write_csv
+from specdec_lib.measure.commands.commandline import parse_measurement, write_csv
 from specdec_lib.measure.ratios import interval, named_interval
 from specdec_lib.measure.replaying import generations
 from specdec_lib.measure.row_cache import Row, RowCache, key_of
@@ -43,7 +43,9 @@ PREDICTORS = ("root", "depth and rank", "depth, rank and parent", "every positio
 def main(arguments: list[str] | None = None) -> None:
     """Run the command."""
     note = "of each domain and split"
-    given = parse_counting("measure acceptance", __doc__, [PLACE], arguments, 30, note)
+    given = parse_measurement(
+        "measure acceptance", __doc__, [PLACE], arguments, 30, note=note, counts=True
+    )
     recipe = LadderRecipe(device="cpu", runtime="fast")
     ladder = recipe.load()
     texts = known_texts(SAMPLERS)
@@ -70,10 +72,10 @@ def ranks_of_prompts(
     cluster: Cluster | None = None,
 ) -> dict[float, list[tuple[int | None, ...]]]:
     """`ranks_by_temperature` of what the target writes after these prompts."""
-    items = {
-        key_of(prompt): (prompt, [text for text in texts if text.is_of(prompt)])
+    items = [
+        (key_of(prompt), (prompt, [text for text in texts if text.is_of(prompt)]))
         for prompt in prompts
-    }
+    ]
     rows = spread_rows(rank_rows, items, ladder, {}, RowCache(None), cluster=cluster)
     found: dict[float, list[tuple[int | None, ...]]] = {}
     for row in rows:

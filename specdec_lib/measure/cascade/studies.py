@@ -87,8 +87,10 @@ def measured_tables(
     write_csv(table, priced, 5)
     arguments = {"limit": limit, "lists": price_lists(ladder, table)}
     pairs = [*product(SAMPLERS, DOMAINS)]
-    items = {f"{sampling}-{domain}": (sampling, domain) for sampling, domain in pairs}
-    measured = spread_rows(study_rows, items, ladder, arguments, kept, cluster=cluster)
+    items = [("-".join(pair), pair) for pair in pairs]
+    measured = spread_rows(
+        study_rows, items, ladder, arguments, kept, cluster=cluster, label="domains"
+    )
     found = {name: [] for name in TABLES}
     for (sampling, domain), tables in zip(pairs, measured, strict=True):
         for name, rows in tables.items():

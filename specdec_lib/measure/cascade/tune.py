@@ -17,7 +17,6 @@ from specdec_lib.core.kinds import checked
 from specdec_lib.measure.cascade.record import MAX_GRAM, TARGET, CascadeSetting, Recording
 from specdec_lib.measure.cascade.replay import replay_cascade
 from specdec_lib.measure.ratios import Interval, interval, named_interval
-from specdec_lib.measure.trial import Trial, trial_table
 
 LENGTHS = (0, 1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32, 48, 64)
 LENIENCES = (1.0, 2.0, 3.0, 5.0, 10.0)
@@ -61,29 +60,6 @@ def swi_ratio(
     return interval(*ours, *theirs)
 
 
-def replayed_trials(
-    recordings: Sequence[Recording], settings: Mapping[str, CascadeSetting]
-) -> list[Trial]:
-    """Every recorded text under every setting, without running a model."""
-    found = []
-    for name, setting in settings.items():
-        for recording in recordings:
-            rounds = replay_cascade(recording, setting)
-            trial = Trial(
-                method="cascade",
-                setting=name,
-                sampler=recording.sampler,
-                prompt=recording.prompt,
-                tokens=sum(rounds.emitted),
-                rounds=len(rounds.emitted),
-                accepted=rounds.accepted,
-                tried=rounds.tried,
-                passes=rounds.passes,
-            )
-            found.append(trial)
-    return found
-
-
 def swi_table(
     recordings: Sequence[Recording], settings: Mapping[str, CascadeSetting], prices: Prices
 ) -> pd.DataFrame:
@@ -100,10 +76,15 @@ def swi_table(
 
 def _counts(recordings: Sequence[Recording], setting: CascadeSetting) -> dict[str, int]:
     """The counts of all texts together, as columns."""
-    table = trial_table(replayed_trials(recordings, {"": setting}))
-    names = [name for name in table if name.endswith("_passes")]
-    sums = table[["tokens", "rounds", *names, "tried", "accepted"]].sum()
-    return {"texts": len(table), **{name: int(count) for name, count in sums.items()}}
+    played = [replay_cascade(one, setting) for one in recordings]
+    return {
+        "texts": len(played),
+        "tokens": sum(sum(one.emitted) for one in played),
+        "rounds": sum(one.passes[TARGET] for one in played),
+        **{f"{name}_passes": sum(one.passes[name] for one in played) for name in played[0].passes},
+        "tried": sum(one.tried for one in played),
+        "accepted": sum(one.accepted for one in played),
+    }
 
 
 class Tuned(NamedTuple):

@@ -18,7 +18,7 @@ from specdec_lib.core.chance import Sampler
 from specdec_lib.core.files import DATA, cache_folder
 from specdec_lib.measure.cascade.record import MAX_GRAM, CascadeSetting, Recording, record
 from specdec_lib.measure.cascade.tune import Prices, Tuned, tune
-from specdec_lib.measure.commands.commandline import parse_limit, write_csv
+from specdec_lib.measure.commands.commandline import parse_measurement, write_csv
 from specdec_lib.measure.contenders import our_contenders
 from specdec_lib.measure.fingerprints import fingerprint
 from specdec_lib.measure.latency.passes import machine_name
@@ -49,7 +49,7 @@ LEFT_OUT: dict[str, Callable[[CascadeSetting], bool]] = {
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Parse the command line, measure, and write the table."""
-    limit = parse_limit("measure walltime", __doc__, [PLACE], arguments, 12)
+    limit = parse_measurement("measure walltime", __doc__, [PLACE], arguments, 12).limit
     ladder, parts = load_ladder(device="cpu", runtime="fast"), []
     prices = pd.read_csv(PLACE.with_name("prices.csv")).set_index("model").price.to_dict()
     options = {"max_new_tokens": TOKENS, "texts": stored_texts([Sampler(0)])}

@@ -92,39 +92,24 @@ class Parser(argparse.ArgumentParser):
         self.add_argument(name, type=kind, default=default, help=words)
 
 
-def parse_limit(
+def parse_measurement(
     verb: str,
     description: str,
     writes: Sequence[Path],
     arguments: Sequence[str] | None,
     limit: int,
+    *,
     note: str = "of each domain",
-) -> int:
-    """Parse the line of a measurement whose one option is --limit; PyTorch gets one thread."""
-    return _parse_measurement(
-        Parser(verb, description, writes=writes), arguments, limit, note
-    ).limit
-
-
-def parse_counting(
-    verb: str,
-    description: str,
-    writes: Sequence[Path],
-    arguments: Sequence[str] | None,
-    limit: int,
-    note: str = "of each domain",
+    counts: bool = False,
 ) -> argparse.Namespace:
-    """Parse the line of a measurement that counts: --limit and --scheduler."""
-    parser = Parser(verb, description, writes=writes)
-    parser.add_common("--scheduler")
-    return _parse_measurement(parser, arguments, limit, note)
-
-
-def _parse_measurement(
-    parser: Parser, arguments: Sequence[str] | None, limit: int, note: str
-) -> argparse.Namespace:
+    """Parse the line of a measurement whose option is --limit, and --scheduler where it `counts`;
+    PyTorch gets one thread.
+    """
     import torch  # late: `--help` needs none
 
+    parser = Parser(verb, description, writes=writes)
+    if counts:
+        parser.add_common("--scheduler")
     parser.add_common("--limit", limit, note)
     given = parser.parse_args(arguments)
     torch.set_num_threads(1)

@@ -27,7 +27,7 @@ from specdec_lib.core.tree import ROOT, TokenTree
 from specdec_lib.core.verify import UNWARPED, look_up, reject
 from specdec_lib.drafts.trees.growing import TreeDraft
 from specdec_lib.measure.cluster import LadderRecipe, opened, spread_rows
-from specdec_lib.measure.commands.commandline import parse_counting, write_csv
+from specdec_lib.measure.commands.commandline import parse_measurement, write_csv
 from specdec_lib.measure.fingerprints import fingerprint
 from specdec_lib.measure.ratios import Ratio, sampling_of, summarise
 from specdec_lib.measure.row_cache import RowCache, key_of
@@ -52,10 +52,10 @@ SIZES = {"contexts": 2, "draws": 2}  # of each text, and seeds per context
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command; finished prompts are kept, and a run that was stopped goes on there."""
-    given = parse_counting("measure verifiers", __doc__, [PLACE], arguments, 15)
+    given = parse_measurement("measure verifiers", __doc__, [PLACE], arguments, 15, counts=True)
     recipe = LadderRecipe(device="cpu", runtime="fast")
     ladder = recipe.load()
-    items = {key_of(prompt): prompt for prompt in every_domain("held-out", given.limit)}
+    items = [(key_of(prompt), prompt) for prompt in every_domain("held-out", given.limit)]
     rows: list[dict] = []
     with opened(given.scheduler, recipe) as cluster:
         for sampler in SAMPLERS:

@@ -5,6 +5,7 @@ import tomllib
 from collections.abc import Callable, Mapping
 from itertools import chain, product
 from pathlib import Path
+from typing import Literal
 
 import pandas as pd
 from pydantic import BaseModel, ConfigDict
@@ -48,7 +49,7 @@ class Block(BaseModel):
     by: str = "nothing"
     printed: Printed | None = None
     ours: dict[str, str] | None = None
-    no_effect: float | str = 1
+    no_effect: float | Literal["bound", "no sign"] = 1
     where_printed: bool = False
     each: list[list[dict[str, str | int | float]]] = []
 

@@ -1,1 +1,1 @@
-"""The drafts that are compared, by name: one grid, and what each measurement takes of it."""
+"""The drafts that are compared: a file per command, and one that builds each kind."""

@@ -23,7 +23,7 @@ from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.files import DATA, cache_folder, write_whole
 from specdec_lib.drafts.ngram import NgramDraft
 from specdec_lib.measure.cascade.record import record
-from specdec_lib.measure.commands.commandline import Parser, parse_limit, write_csv
+from specdec_lib.measure.commands.commandline import Parser, parse_measurement, write_csv
 from specdec_lib.measure.ratios import interval, named_interval
 from specdec_lib.measure.target_text import TargetText, every_domain, stored_texts
 from specdec_lib.models.batched import BatchedPasses, draw
@@ -152,7 +152,7 @@ def measure_growth(arguments: Sequence[str] | None = None) -> None:
     """Run `specdec measure growth`; raises ValueError if too little was sampled."""
     about = "n-gram quality by number of samples"
     note = "development prompts of each domain"
-    limit = parse_limit("measure growth", about, [PLACE], arguments, 12, note)
+    limit = parse_measurement("measure growth", about, [PLACE], arguments, 12, note=note).limit
     pieces = sorted((cache_folder() / "drafts").glob("draft-samples-*.npy"))
     if len(pieces) < max(SIZES):
         raise ValueError(
