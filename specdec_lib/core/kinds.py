@@ -7,12 +7,23 @@ import types
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import wraps
 from numbers import Integral, Real
-from typing import Annotated, Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin
+from typing import (
+    Annotated,
+    Any,
+    Literal,
+    NamedTuple,
+    TypeGuard,
+    TypeVar,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+)
 
 import numpy as np
 from torch import Tensor
 
-Public = TypeVar("Public", bound=Callable)
+Public = TypeVar("Public", bound=Callable[..., Any] | type)
 Value = TypeVar("Value")
 UNIONS = (Union, types.UnionType)
 WIDER = {int: Integral, float: Real}  # NumPy's numbers are numbers
@@ -60,7 +71,7 @@ def checked(public: Public) -> Public:
         return function(*given, **named)
 
     if not isinstance(public, type):
-        return called
+        return cast(Public, called)  # wraps keeps what it takes and returns
     public.__init__ = called
     return public
 
@@ -76,7 +87,7 @@ def unchecked(kind: type[Value], **fields: object) -> Value:
     return made
 
 
-def is_a(value: object, hint: object) -> bool:
+def is_a(value: Any, hint: Any) -> bool:
     """Whether a value, with all elements or entries, is of the kind that an annotation names."""
     kind = get_origin(hint)
     parts = get_args(hint)
@@ -98,7 +109,7 @@ def is_a(value: object, hint: object) -> bool:
     return isinstance(value, leaf)
 
 
-def _holds(value: object, kind: type, parts: tuple) -> bool:
+def _holds(value: Any, kind: type, parts: tuple) -> bool:
     """Whether a value is such a collection of such elements; an iterator's are not looked at."""
     if isinstance(value, np.ndarray | Tensor):
         value = value.tolist()
@@ -111,7 +122,7 @@ def _holds(value: object, kind: type, parts: tuple) -> bool:
     return len(each) == len(value) and all(map(is_a, value, each))
 
 
-def in_words(hint: object, *, many: bool = False) -> str:
+def in_words(hint: Any, *, many: bool = False) -> str:
     """What an annotation allows, in words."""
     kind = get_origin(hint)
     parts = get_args(hint)
@@ -133,5 +144,5 @@ def shown(value: object) -> str:
     return " ".join(repr(value).split())[:LONGEST]
 
 
-def _is_collection(kind: object) -> bool:
+def _is_collection(kind: Any) -> TypeGuard[type]:
     return isinstance(kind, type) and issubclass(kind, Iterable) and kind is not Mapping

@@ -64,6 +64,7 @@ class LanguageModel(Protocol):
         """Row i: the logits of the token after node i.  Raises ValueError if the tree is not rooted
         at the context's end, or a token or position is out of range.
         """
+        ...
 
 
 @runtime_checkable
@@ -141,6 +142,7 @@ class Draft(Protocol):
         given its earlier siblings, and whether a node exists must not depend on tokens drawn at it,
         below it, or at or below a later sibling; else `reject` is biased. Other rows are None.
         """
+        ...
 
 
 @runtime_checkable
@@ -169,6 +171,7 @@ class Rule(Protocol):
 
     def __call__(self, tree: TokenTree, target_logits: NodeLogits, chance: Chance) -> Verdict:
         """Decide from the arguments alone; `target_logits` are those after each node."""
+        ...
 
 
 def check_root(

@@ -110,6 +110,7 @@ def decode(
     run = _run(target, draft, chance, rule, stop_tokens)
     prefill = read_prompt(target, draft, context)
     done = []
+    stop = ""
     for played, ended in run.rounds(context, max_new_tokens):
         context = context.extended(played.emitted)
         stop = ended

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from types import NoneType
+from typing import Any
 
 from specdec_lib.core.protocols import Draft, HasVocabulary, LanguageModel, Learner
 from specdec_lib.core.tree import MatchTable, Shape
@@ -18,7 +19,8 @@ def parts_of(*parts: object) -> Iterator[LanguageModel | Draft]:
             yield part
         elif isinstance(part, Draft):
             yield part
-            state = object.__getstate__(part)  # attributes, maybe in slots, in the order of names
+            # attributes, maybe in slots, in the order of names
+            state: Any = object.__getstate__(part)
             held, slots = state if isinstance(state, tuple) else (state, None)
             named = (held or {}) | (slots or {})
             yield from parts_of(*(named[name] for name in sorted(named)))
