@@ -17,6 +17,7 @@ from specdec_lib.drafts.max_gram import MaxGram
 from specdec_lib.drafts.staged import StagedChain, StagedTree
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
 from specdec_lib.measure.settings import bench
+from specdec_lib.models.hub import load_tokenizer
 from specdec_lib.models.loading import load_model, load_seq2seq, why_not_fast
 from specdec_lib.workload import Prompt, load_ladder, load_pair
 
@@ -95,6 +96,22 @@ def test_folders_that_do_not_go_together_are_refused(tmp_path, folders, own):
     }.items():
         with pytest.raises(ValueError, match=complaint):
             load_ladder(*given, device="cpu")
+
+
+@pytest.mark.parametrize("made", [llama, gpt2])
+def test_what_a_folder_lacks_of_a_tokenizer_is_said_in_a_whole_sentence(tmp_path, made):
+    """Control: why files that are there cannot be read is a sentence of Transformers, not cut."""
+    folder = without_tokenizer(made(tmp_path / "bare"))
+    with pytest.raises(ValueError) as refused:
+        load_tokenizer(folder)
+    assert str(refused.value) == (
+        f"{folder} has no tokenizer: there is none of tokenizer.json, vocab*, *.model in it; save"
+        " a tokenizer.json (`tokenizer.save_pretrained`), or name a folder as `tokenizer`"
+    )
+    (folder / "vocab.txt").write_text("a\n")
+    (folder / "tokenizer_config.json").write_text('{"tokenizer_class": "PreTrainedTokenizerFast"}')
+    with pytest.raises(ValueError, match=r"that can be read; .* from one of: \(1\) .*\.\)$"):
+        load_tokenizer(folder)
 
 
 def test_a_prompt_that_a_model_cannot_read_is_refused(tmp_path, folders):

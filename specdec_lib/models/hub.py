@@ -49,6 +49,12 @@ def model_folder(source: Source) -> Path:
 def load_tokenizer(source: Source) -> Tokenizer:
     """The tokenizer of a model.  Raises ValueError if it needs other packages or own code."""
     folder = model_folder(source)
+    # without one of these, some families make a tokenizer of their special tokens
+    if not any(any(folder.glob(pattern)) for pattern in TOKENS):
+        raise ValueError(
+            f"{source!s} has no tokenizer: there is none of {', '.join(TOKENS)} in it; save a"
+            " tokenizer.json (`tokenizer.save_pretrained`), or name a folder as `tokenizer`"
+        )
     try:
         # for some families AutoTokenizer takes their own class, whatever the folder says, and
         # splits text otherwise; the class of these names adds no rules
@@ -56,17 +62,15 @@ def load_tokenizer(source: Source) -> Tokenizer:
         plain = named in ("TokenizersBackend", "PreTrainedTokenizerFast")
         found = (Tokenizer if plain else AutoTokenizer).from_pretrained(folder, **LOCAL)
     except Exception as error:  # of whichever parser the files need
-        why = str(error).partition("\n")[0]
+        why = shorten(f"{type(error).__name__}: {error}", 400)
         raise ValueError(
             f"{source!s} has no tokenizer that can be read; save a tokenizer.json"
             f" (`tokenizer.save_pretrained`), or name a folder as `tokenizer` ({why})"
         ) from error
-    # from a configuration alone, some families make a tokenizer of their special tokens
-    there = any(any(folder.glob(pattern)) for pattern in TOKENS)
-    if not there or not isinstance(found, Tokenizer):
+    if not isinstance(found, Tokenizer):
         raise ValueError(
-            f"{source!s} has no tokenizer that can be read, or none of the fast kind; save a"
-            " tokenizer.json (`tokenizer.save_pretrained`), or name a folder as `tokenizer`"
+            f"{source!s} has no tokenizer of the fast kind; save a tokenizer.json"
+            " (`tokenizer.save_pretrained`), or name a folder as `tokenizer`"
         )
     return found
 
