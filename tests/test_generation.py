@@ -176,21 +176,30 @@ NOT_APPLIED = "has settings that are not applied here: repetition_penalty=1.5\n"
 
 
 @pytest.mark.usefixtures("unchecked")
-@pytest.mark.parametrize("verb", ["compare", "plan"])
-def test_the_commands_say_what_is_not_applied(penalised, verb, tmp_path, monkeypatch, capsys):
+@pytest.mark.parametrize(
+    "module, main, worker",
+    [
+        (comparing, "main", "compare_methods"),
+        (comparing, "show_ties", "greedy_texts"),
+        (plan, "main", "make_plan"),
+    ],
+)
+def test_the_commands_print_once_what_is_not_applied(
+    penalised, module, main, worker, tmp_path, monkeypatch, capsys
+):
     class StopError(Exception):
         pass
 
     def stopped(*_, **__):
         raise StopError
 
-    module = {"compare": comparing, "plan": plan}[verb]
-    monkeypatch.setattr(module, {"compare": "compare_methods", "plan": "make_plan"}[verb], stopped)
+    monkeypatch.setattr(module, worker, stopped)
     line = ["--target", str(penalised[0]), "--draft", str(penalised[1]), "--device", "cpu"]
-    line += ["--limit", "1"] + (["--json", str(tmp_path / "p.json")] if verb == "plan" else [])
-    with pytest.raises(StopError), pytest.warns(UserWarning, match="repetition_penalty=1.5"):
-        module.main(line)
-    assert NOT_APPLIED in capsys.readouterr().out
+    line += ["--limit", "1"] + (["--json", str(tmp_path / "p.json")] if module is plan else [])
+    with pytest.raises(StopError), warnings.catch_warnings():
+        warnings.simplefilter("error")  # they do not warn of it besides
+        getattr(module, main)(line)
+    assert capsys.readouterr().out.count(NOT_APPLIED) == 1
 
 
 def test_the_embedded_target_has_nothing_to_say(ladder):

@@ -164,14 +164,16 @@ def add_models(parser: Parser, dtype: str, limit: int, max_new_tokens: int) -> N
 
 
 def load_given(given: Namespace) -> tuple[list[Prompt], Ladder]:
-    """The prompts and the models that the options name, and so many threads of torch."""
+    """The prompts and the models that the options name, and so many threads of torch. Nothing
+    warns of `generation_notes`: the commands print them.
+    """
     if given.threads is not None:
         torch.set_num_threads(given.threads)
     split = "held-out" if given.prompts in DOMAINS else WHOLE
     prompts = load_prompts(given.prompts, split, given.limit)
     named = ("tokenizer", "device", "dtype", "runtime")
     options = {name: one for name, one in vars(given).items() if name in named}
-    return prompts, load_ladder(given.target, given.draft, **options)
+    return prompts, load_ladder(given.target, given.draft, warn=False, **options)
 
 
 def greedy_texts(
@@ -196,6 +198,8 @@ def show_ties(arguments: list[str] | None = None) -> None:
     given = parser.parse_args(arguments)
     verdicts, tokens = [], given.max_new_tokens
     prompts, ladder = load_given(given)
+    for note in generation_notes(ladder.target.model, ladder.tokenizer):
+        print(note)
     for prompt in prompts:
         context = ladder.encode(prompt)
         if tokens > (most := ladder.target.max_positions - len(context)):

@@ -142,6 +142,7 @@ def load_ladder(
     dtype: str = "float32",
     runtime: str = "reference",
     folder: Path = DATA / "ladder",
+    warn: bool = True,
 ) -> Ladder:
     """The ladder of the SmolLM2 target and the drafts distilled from it, every file checked against
     its card; or one of your own models, which share the target's tokenizer, token by token.
@@ -151,6 +152,7 @@ def load_ladder(
     device                   "auto" takes a GPU if there is one; "cpu", "cuda", …
     dtype                    "float32", "float64" or "bfloat16"
     runtime                  "reference", "fast", "int8" or "auto": see `load_model`
+    warn                     issue `generation_notes` of your target as warnings
 
     Raises ValueError if a file is missing or damaged, or something given does not go together.
     """
@@ -171,7 +173,8 @@ def load_ladder(
         models[name] = load_model(source, name, tokens=len(shared), vocabulary=rows, **options)
     network = models["target"].model
     stops = stop_tokens(network.generation_config, shared)
-    warn_of_notes(network, shared, stacklevel=3)  # of what calls this checked function
+    if warn:
+        warn_of_notes(network, shared, stacklevel=3)  # of what calls this checked function
     card = sources_card(sources, {name: models[name] for name in sources})
     return Ladder(**models, katz=None, tokenizer=shared, stop_tokens=stops, card=card)
 
