@@ -46,10 +46,10 @@ def without_tokenizer(folder: Path) -> Path:
     return folder
 
 
-def gpt2(folder: Path, *, seed: int = 0) -> Path:
+def gpt2(folder: Path, *, seed: int = 0, positions: int = 256) -> Path:
     """A GPT-2 of one layer with random weights, and the tokenizer."""
-    sizes = {"n_embd": 32, "n_layer": 1, "n_head": 2, "n_positions": 256, "vocab_size": 4096}
-    config = GPT2Config(**sizes, bos_token_id=0, eos_token_id=0)
+    sizes = {"n_embd": 32, "n_layer": 1, "n_head": 2, "vocab_size": 4096}
+    config = GPT2Config(**sizes, n_positions=positions, bos_token_id=0, eos_token_id=0)
     return stored(GPT2LMHeadModel, config, folder, seed)
 
 

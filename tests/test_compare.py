@@ -13,7 +13,7 @@ from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.trees.growing import ChainDraft
 from specdec_lib.measure import comparing, racing
 from specdec_lib.measure.comparing import compare_methods, compared_contenders
-from specdec_lib.measure.settings.compare import USUAL
+from specdec_lib.measure.settings.compare import ASSISTED, USUAL
 from specdec_lib.measure.settings.names import HF, HUGGING_PLAIN, PLAIN
 from specdec_lib.measure.verdict import method_summary, verdict
 from specdec_lib.workload import Prompt, load_ladder, load_prompts
@@ -93,12 +93,30 @@ def test_generation_configurations_of_ones_own_models_are_put_aside_and_back(own
     [
         ({"prompts": []}, "needs prompts"),
         ({"max_new_tokens": 0}, "max_new_tokens .* got 0"),
-        ({"max_new_tokens": 255}, "prompt a has .* at most are the target 256, the draft 256"),
+        ({"max_new_tokens": 255}, r"prompt a has \d tokens, and 255 .* target reads at most 256$"),
     ],
 )
 def test_what_cannot_be_compared_is_refused(own, wrong, complaint):
     with pytest.raises(ValueError, match=complaint):
         compare_methods(**{"ladder": own, "prompts": PROMPTS} | wrong)
+
+
+@pytest.mark.parametrize("kind", [gpt2, llama])
+def test_a_prompt_that_the_draft_cannot_read_is_compared_without_its_guesses(tmp_path, kind):
+    """Control: a prompt that it can read. GPT-2, which has no row for a position beyond, would
+    raise in assisted generation, on the text that methods get warm on too.
+    """
+    target = llama(tmp_path / "target", width=64)
+    short = load_ladder(target, kind(tmp_path / "draft", seed=2, positions=20), device="cpu")
+    long = Prompt("long", "x = 1\n" * 20, "own", "held-out", "here")
+    assert len(short.encode(long)) > 20 > len(short.encode(PROMPTS[0])) + 6
+    with pytest.warns(UserWarning, match="assisted is left out: the prompt long .* at most 20;"):
+        rows = compare_methods(short, [PROMPTS[0], long], max_new_tokens=6)
+    assert set(rows.method) == {*USUAL} - {"tree of 8 fed by n-grams", ASSISTED}
+    assert rows.same.all() and rows.groupby("prompt").tokens.nunique().eq(1).all()
+    assert set(compare_methods(short, PROMPTS[:1], max_new_tokens=6).method) - {*rows.method} == {
+        ASSISTED
+    }
 
 
 def test_the_command_compares_two_folders_on_a_file_of_prompts(own, tmp_path, capsys):

@@ -3,6 +3,7 @@
 Without --target and --draft it takes the embedded models. Run it where nothing else runs.
 """
 
+import warnings
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -25,7 +26,7 @@ from specdec_lib.measure.contenders import Contender, hugging_contenders, our_co
 from specdec_lib.measure.near_ties import BUG, EARLY, VERDICTS, near_tie
 from specdec_lib.measure.racing import race_prompts
 from specdec_lib.measure.ratios import sampling_of, without_few
-from specdec_lib.measure.settings.compare import EIGHT, USUAL
+from specdec_lib.measure.settings.compare import ASSISTED, EIGHT, USUAL
 from specdec_lib.measure.settings.names import GENERATE
 from specdec_lib.measure.settings.setting import Setting
 from specdec_lib.measure.trial import trial_table
@@ -86,24 +87,33 @@ def compare_methods(
     Every method continues a prompt by as many tokens as the target itself does, up to a stop token
     or `max_new_tokens`. Texts of Hugging Face need not be the target's own where they are sampled,
     with noise of its own, or where the fast runtime computes in float32 from coarser weights.
-    Raises ValueError if there is no prompt, one with its continuation does not fit into every
-    model, or a draft has a name that is taken.
+    Where the draft reads less than the target, it guesses nothing beyond; Hugging Face's assisted
+    generation, which asks it there too and may fail, is left out with a warning.
+    Raises ValueError if there is no prompt, one with its continuation does not fit into the target,
+    or a draft has a name that is taken.
     """
     if not prompts:
         raise ValueError("a comparison needs prompts, got none")
     longest = max(prompts, key=lambda prompt: len(ladder.encode(prompt)))
     length = len(ladder.encode(longest))
-    if length > ladder.max_positions - max_new_tokens:
-        most = ", ".join(f"the {one.name} {one.max_positions:,}" for one in ladder.models)
+    if length > ladder.target.max_positions - max_new_tokens:
         raise ValueError(
             f"the prompt {longest.name} has {length:,} tokens, and {max_new_tokens:,} are to be"
-            f" new, which a model cannot read: tokens that each reads at most are {most}"
+            f" new: the target reads at most {ladder.target.max_positions:,}"
         )
     if taken := (own or {}).keys() & USUAL.keys():
         raise ValueError(f"a draft of your own needs a name of its own, got {', '.join(taken)}")
     options = {"tokens": max_new_tokens, "seed": seed, "strict": False}
     with neutral(ladder):  # assisted generation copies the draft's configuration as it finds it
         contenders = compared_contenders(ladder, sampler, own or {})
+        if length > ladder.draft.max_positions - max_new_tokens:
+            contenders = [one for one in contenders if one.method != ASSISTED]
+            warnings.warn(
+                f"{ASSISTED} is left out: the prompt {longest.name} has {length:,} tokens, and"
+                f" {max_new_tokens:,} are to be new, of which the draft reads at most"
+                f" {ladder.draft.max_positions:,}; other methods guess nothing beyond with it",
+                stacklevel=3,  # of what calls this checked function
+            )
         raced = race_prompts(contenders, ladder, tqdm(prompts, "compare"), **options)
         return trial_table(chain.from_iterable(raced))
 

@@ -16,6 +16,7 @@ from specdec_lib.measure.row_cache import Row, RowCache, key_of
 from specdec_lib.measure.target_text import TargetText, repetition, write_text
 from specdec_lib.measure.trial import Trial
 from specdec_lib.workload import DOMAINS, Ladder, Prompt, load_prompts
+from specdec_lib.workload.encoding import encode_prompt
 
 WARM_UP = 12  # untimed tokens of each contender: the first passes of a shape set things up
 
@@ -66,7 +67,9 @@ def race_prompts(
         nonlocal warm
         if not warm:
             domain = prompt.domain if prompt.domain in DOMAINS else DOMAINS[0]
-            other = ladder.encode(load_prompts(domain, "development", 1)[0])
+            [first] = load_prompts(domain, "development", 1)
+            most = max(1, ladder.max_positions - warm_up)  # of a model that reads little
+            other = encode_prompt(ladder.tokenizer, first)[:most]
             for contender in contenders:
                 contender.run(other, warm_up, seed)
             warm = True

@@ -12,6 +12,7 @@ from specdec_lib.measure.settings.names import (
     TOKEN_BY_TOKEN,
 )
 
+ASSISTED = "Hugging Face, assisted"
 EIGHT = "draft, budget 8, depth 4"
 FED = f"tree of {EIGHT}; Max-Gram scout"
 USUAL = {  # by name, a method and its setting
@@ -27,5 +28,5 @@ USUAL = {  # by name, a method and its setting
     "tree of 8 fed by n-grams": ("staged", f"tree of {EIGHT}; n-gram scout of 4"),
     HUGGING_PLAIN: (GENERATE, TOKEN_BY_TOKEN),
     "Hugging Face, prompt lookup": (LOOKUP, "10 tokens, endings of up to 2"),
-    "Hugging Face, assisted": (ASSIST, "5 tokens, constant, confidence 0.4"),
+    ASSISTED: (ASSIST, "5 tokens, constant, confidence 0.4"),
 }
