@@ -168,7 +168,8 @@ def check_parameters(
     values: Mapping[str, object], kinds: Mapping[str, str], notebook: Path, given_by: str
 ) -> None:
     """Raises ValueError unless all values fit the annotations that a notebook declares (int, float,
-    str, bool, or list or dict of them; a whole number is a float too) and `check_bounds`.
+    str, bool, or list or dict of them; a whole number is a float too) and `check_bounds`; and for
+    another annotation.
 
     given_by    what the values come from, such as "--set", for the message
     """
@@ -177,7 +178,7 @@ def check_parameters(
     from specdec_lib.workload.prompts import wrong_fields  # late: it imports torch
 
     config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
-    fields = {name: (eval(one, {"__builtins__": {}}, KINDS), None) for name, one in kinds.items()}
+    fields = {name: (_read_annotation(name, one, notebook), None) for name, one in kinds.items()}
     model = create_model("Parameters", __config__=config, **fields)
     try:
         model(**values)
@@ -189,6 +190,21 @@ def check_parameters(
         ) from problem
     for name, value in values.items():
         check_bounds(name, value, given_by)
+
+
+def _read_annotation(name: str, annotation: str, notebook: Path) -> object:
+    """The type that a parameter's annotation stands for; raises ValueError if it is none."""
+    from pydantic import create_model
+
+    try:
+        kind = eval(annotation, {"__builtins__": {}}, KINDS)
+        create_model("Parameter", value=(kind, None))()
+    except Exception as problem:  # of whatever stands in the cell
+        raise ValueError(
+            f"{notebook.name}, parameters cell: {name} has the annotation {annotation!r}; allowed"
+            f" are {', '.join(KINDS)}, list[…] and dict[…, …] of them"
+        ) from problem
+    return kind
 
 
 def check_bounds(name: str, value: object, given_by: str) -> None:
