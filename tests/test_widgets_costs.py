@@ -44,6 +44,27 @@ def test_a_pass_is_read_off_the_curve_and_between_its_points_off_a_line(drawn):
     assert milliseconds(drawn) == pytest.approx(2.8 * 0.2 * 4)
 
 
+def test_a_model_that_was_not_timed_in_every_runtime_is_shown_in_those_in_which_it_was(drawn):
+    """Control: where every model was timed in all, nothing is said to be missing."""
+    whole = curves()
+    lacking = (whole.model == "target") & (whole.runtime == "fast")
+    panel = latency_explorer(whole[~lacking])  # the first model lacks the first runtime
+    assert panel.values()["runtime"] == "reference"
+    assert "passes of target were not timed in the runtime fast" in panel.words.value
+    assert milliseconds(drawn) == pytest.approx(4 * (2.4 + 0.4))
+    with pytest.raises(ValueError, match="'runtime' cannot be at 'fast': it offers"):
+        panel.turn(runtime="fast")
+    panel.turn(model="draft", runtime="fast")
+    assert milliseconds(drawn) == pytest.approx(0.2 * (2.4 + 0.4))
+    assert "not timed" not in panel.words.value
+    panel.knobs["model"].value = "target"
+    assert panel.values()["runtime"] == "reference"
+    assert milliseconds(drawn) == pytest.approx(4 * (2.4 + 0.4))
+    panel.knobs["model"].value = "draft"
+    assert panel.values()["runtime"] == "reference", "the menu stays where it can"
+    assert "not timed" not in latency_explorer(whole).words.value
+
+
 POINTS = pd.DataFrame([("draft", 0.6, 0.15)], columns=["pair", "acceptance_rate", "cost"])
 STEEP = {"steep": lambda rows: 0.5 + 0.5 * rows, "flat": None}
 

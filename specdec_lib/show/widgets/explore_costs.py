@@ -12,7 +12,7 @@ from specdec_lib import theory
 from specdec_lib.measure import latency
 from specdec_lib.show import figures
 from specdec_lib.show.tables import shape_nodes
-from specdec_lib.show.widgets.knobs import choice, slider
+from specdec_lib.show.widgets.knobs import choice, slider, turn_knob
 from specdec_lib.show.widgets.panel import Panel, Shown, bullets, counted
 from specdec_lib.theory import Overhead, PassTable, Rates, Verify, chain_map, chain_tokens
 from specdec_lib.theory.planner import LENGTHS
@@ -32,12 +32,14 @@ AS_SET = "the length set"
 
 def latency_explorer(curves: pd.DataFrame) -> Panel:
     """Knobs over `figures.pass_at`: model, runtime, rows and context of a pass, with seconds on
-    straight lines between measured ones.
+    straight lines between measured ones. The runtimes are those in which the chosen model was
+    timed; words below the knobs say which others there are.
 
     curves    of `latency.with_roofline`; ValueError where `latency.pass_tables` refuses it
     """
     counts = range(1, int(curves.rows.max()) + 1)
     contexts = sorted({*curves.context_tokens})
+    timed = {model: [*own.unique()] for model, own in curves.groupby("model", sort=False).runtime}
 
     def draw(model: str, runtime: str, rows: int, context: int) -> Shown:
         own = curves[curves.model == model]
@@ -57,17 +59,28 @@ def latency_explorer(curves: pd.DataFrame) -> Panel:
             f"the machine would allow {1e3 * bound:.2f} ms (bandwidth or arithmetic):"
             f" {bound / took:.0%} of what it takes",
         ]
+        if missing := [one for one in curves.runtime.unique() if one not in timed[model]]:
+            words.append(f"passes of {model} were not timed in the runtime {', '.join(missing)}")
         return Shown((figure,), bullets(words))
+
+    def fit(made: Mapping[str, Any]) -> None:
+        """A menu of the runtimes in which the model that the knobs are at was timed."""
+        offered = choice(timed[made["model"].value]).options
+        menu = made["runtime"]
+        if menu.options != offered:
+            kept = menu.value
+            menu.options = offered
+            turn_knob(menu, kept)
 
     between = [*contexts, *((low + high) // 2 for low, high in pairwise(contexts))]
     verified = "tokens read in the pass: the last one, and the guesses that it verifies"
     knobs = {
-        "model": choice(curves.model.unique()),
-        "runtime": choice(curves.runtime.unique()),
+        "model": choice(timed),
+        "runtime": choice(next(iter(timed.values()))),
         "rows": slider(counts, min(4, len(counts)), verified),
         "context": slider(between, contexts[len(contexts) // 2], "tokens that were read before"),
     }
-    return Panel(knobs, draw)
+    return Panel(knobs, draw, fit=fit)
 
 
 def break_even_explorer(
