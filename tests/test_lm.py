@@ -1,6 +1,7 @@
 """The cache is pure: in any order its logits are those of an uncached forward."""
 
 import random
+from itertools import pairwise
 
 import pytest
 import torch
@@ -12,6 +13,7 @@ from specdec_lib.core.context import Context
 from specdec_lib.core.tree import TokenTree
 from specdec_lib.models.cached.key_values import KeyValues
 from specdec_lib.models.cached.model import CachedModel
+from specdec_lib.models.cached.probing import plain_tokens
 
 VOCABULARY, POSITIONS = 17, 64
 SMALL = {"vocab_size": VOCABULARY, "hidden_size": 32, "intermediate_size": 48}
@@ -28,12 +30,12 @@ MAKERS = {  # the model's class, and the sizes of its configuration
 }
 
 
-def network(kind: str, positions: int = POSITIONS) -> torch.nn.Module:
-    """A tiny random model in float64."""
+def network(kind: str, positions: int = POSITIONS, **more: int) -> torch.nn.Module:
+    """A tiny random model in float64, of other sizes where some are given."""
     torch.manual_seed(0)
     made, sizes = MAKERS[kind]
     room = "n_positions" if kind == "gpt2" else "max_position_embeddings"
-    return made(made.config_class(**sizes, **{room: positions})).double().eval()
+    return made(made.config_class(**(sizes | more), **{room: positions})).double().eval()
 
 
 @pytest.mark.parametrize("kind", MAKERS)
@@ -231,6 +233,21 @@ def test_a_model_reads_more_tokens_than_a_probe_has_beyond_its_context(positions
         return
     with pytest.raises(ValueError, match="read more than 3 tokens; gpt2 reads at most 3"):
         CachedModel(network("gpt2", positions), "target")
+
+
+@pytest.mark.parametrize("kind", ["gpt2", "llama"])
+def test_a_model_with_a_vocabulary_of_one_token_is_refused_in_plain_words(kind):
+    with pytest.raises(ValueError) as refused:
+        CachedModel(network(kind, vocab_size=1), "target")
+    said = f"a model must know 2 tokens or more; {kind} has a vocabulary of 1"
+    assert str(refused.value) == said
+
+
+@pytest.mark.parametrize("vocabulary, special", [(2, {0}), (3, {0, 1}), (9, set(range(8)))])
+def test_the_siblings_of_a_probe_are_two_tokens_in_any_vocabulary(vocabulary, special):
+    tokens = plain_tokens(vocabulary, special, 7)
+    assert all(one != other for one, other in pairwise(tokens))
+    assert CachedModel(network("gpt2", vocab_size=vocabulary), "target").vocabulary == vocabulary
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])

@@ -105,6 +105,11 @@ class Probe:
                 f"a model must read more than {BEYOND} tokens; {described(network)} reads at most"
                 f" {model.max_positions}"
             )
+        if model.vocabulary < 2:
+            raise ValueError(
+                f"a model must know 2 tokens or more; {described(network)} has a vocabulary of"
+                f" {model.vocabulary}"
+            )
         length = min(GIVEN, model.max_positions - BEYOND)
         tokens = plain_tokens(model.vocabulary, special_tokens(network), length + 4)
         source = tokens[:1] if encoder else None
@@ -221,9 +226,13 @@ def special_tokens(network: PreTrainedModel) -> set[int]:
 
 
 def plain_tokens(vocabulary: int, special: set[int], count: int) -> tuple[int, ...]:
-    """So many tokens, spread over a vocabulary, none special where there are others."""
+    """So many tokens, spread over a vocabulary, none special where there are two others: neighbours
+    differ.
+    """
     spread = range(0, vocabulary, max(1, vocabulary // 64))
-    allowed = [token for token in spread if token not in special] or [*spread]
+    allowed = [token for token in spread if token not in special]
+    if len(allowed) < 2:
+        allowed = [*spread]
     step = max(1, len(allowed) // count)
     return tuple(islice(cycle(allowed[::step]), count))
 
