@@ -28,13 +28,20 @@ Row = dict[str, object]
 
 @dataclass(frozen=True)
 class Step:
-    """One step of a round."""
+    """One step of a round.
 
-    kind: str  # "context", "propose", "score", "choose", "coin", "draw" or "emit"
-    words: str  # what happens, in a sentence
-    tree: TokenTree  # the guesses so far
-    path: tuple[int, ...] = ()  # the accepted nodes so far
-    numbers: tuple[Row, ...] = ()  # a row per number or candidate: see `figures.step`
+    kind       "context", "propose", "score", "choose", "coin", "draw" or "emit"
+    words      what happens, in a sentence
+    tree       the guesses so far
+    path       the accepted nodes so far
+    numbers    a row per number or candidate: see `figures.step`
+    """
+
+    kind: str
+    words: str
+    tree: TokenTree
+    path: tuple[int, ...] = ()
+    numbers: tuple[Row, ...] = ()
 
 
 def steps_of(

@@ -44,13 +44,16 @@ PREFIXES = {1e15: "P", 1e12: "T", 1e9: "G", 1e6: "M", 1e3: "k"}
 
 @dataclass(frozen=True)
 class Look:
-    """How one series is drawn: it differs from the others by more than its colour."""
+    """How one series is drawn: it differs from the others by more than its colour.
+
+    full    whether a bar has the colour itself and not its tint
+    """
 
     colour: str
     dash: str = "solid"
     symbol: str = "circle"
     hatch: str = ""
-    full: bool = False  # whether a bar has the colour itself and not its tint
+    full: bool = False
 
     def found(self, way: str) -> "Look":
         """The look of "predicted" numbers, hollow or hatched, or of others, neither."""

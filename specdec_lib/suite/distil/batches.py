@@ -13,10 +13,13 @@ from specdec_lib.suite.distil.shards import Conversation
 
 
 class Batch(NamedTuple):
-    """Conversations of similar length, padded."""
+    """Conversations of similar length, padded.
+
+    taught    places, in the flattened ids, before a token of an answer
+    """
 
     ids: Int[Tensor, "batch length"]
-    taught: Int[Tensor, " answers"]  # places, in the flattened ids, before a token of an answer
+    taught: Int[Tensor, " answers"]
 
     @property
     def tokens(self) -> int:

@@ -34,11 +34,15 @@ LESSONS_PER_FILE = 512
 
 
 class Lesson(NamedTuple):
-    """A conversation with the target's distribution before each token of its answer."""
+    """A conversation with the target's distribution before each token of its answers.
+
+    places       the likeliest tokens, the best one first, as places in the head
+    log_probs    their log-probabilities in nats, among the tokens of the head
+    """
 
     conversation: Conversation
-    places: Int[Tensor, "answer top"]  # the likeliest tokens, as places in the head
-    log_probs: Float[Tensor, "answer top"]  # theirs, among the tokens of the head
+    places: Int[Tensor, "answer top"]
+    log_probs: Float[Tensor, "answer top"]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -48,14 +48,21 @@ STRING = 40  # characters that a translated string has at least
 
 
 class Piece(NamedTuple):
-    """Something to be asked about."""
+    """Something to be asked about.
 
-    kind: str  # prose, code, function (its signature and docstring) or a language's name
-    text: str  # of a language: the English string
-    other: str  # of a language: its translation; else empty
-    package: str  # name and version
+    kind       prose, code, function (its signature and docstring) or a language's name
+    text       of a language: the English string
+    other      of a language: its translation; else empty
+    package    name and version
+    file       where in the archive
+    """
+
+    kind: str
+    text: str
+    other: str
+    package: str
     licence: str
-    file: str  # where in the archive
+    file: str
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

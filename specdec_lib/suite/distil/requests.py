@@ -104,13 +104,20 @@ ABOUT_CODE = (
 
 
 class Request(NamedTuple):
-    """How a conversation is begun, and how long it goes on."""
+    """How a conversation is begun, and how long it goes on.
+
+    kind      one of `KINDS`
+    text      of the user's first turn
+    added     tokens that the target may add to that turn, 0 if it is whole
+    turns     pairs of a request and an answer; the target writes later requests itself
+    source    the package of what others wrote
+    """
 
     kind: str
-    text: str  # of the user's first turn
-    added: int  # tokens that the target may add to that turn, 0 if it is whole
-    turns: int = 1  # pairs of a request and an answer; the target writes later requests itself
-    source: str = ""  # the package of what others wrote
+    text: str
+    added: int
+    turns: int = 1
+    source: str = ""
 
 
 class Requests:

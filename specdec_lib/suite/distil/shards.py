@@ -27,12 +27,19 @@ SHORT_IDS = 2**16  # ids below it are stored in 16 bits
 
 
 class Conversation(NamedTuple):
-    """Requests and their answers as token ids, chat template included."""
+    """Requests and their answers as token ids, chat template included.
+
+    ids        of all tokens, in order
+    answers    per answer the place in `ids` of its first token, and the place after its last one
+    greedy     whether the answers were greedy, else drawn at temperature 1
+    done       whether the last answer ended by itself; else it was cut
+    kind       what is asked for, one of `KINDS`
+    """
 
     ids: tuple[int, ...]
-    answers: tuple[tuple[int, int], ...]  # first token and end of each answer
-    greedy: bool  # whether the answers were greedy, else drawn at temperature 1
-    done: bool  # whether the last one ended by itself
+    answers: tuple[tuple[int, int], ...]
+    greedy: bool
+    done: bool
     kind: str
 
     @property

@@ -34,11 +34,16 @@ STATE = ("step", "exp_avg", "exp_avg_sq")  # of AdamW, per weight
 
 
 class TrainingPlan(NamedTuple):
-    """How a student is trained."""
+    """How a student is trained.
 
-    layers: Sequence[int]  # the target's that it begins as
-    answer_tokens: int  # how many are seen in all; lessons are repeated in another order
-    rate: float  # AdamW's, after a warm-up; it falls to a tenth along a cosine
+    layers           numbers of the target's layers, from 0, whose copies it begins as
+    answer_tokens    how many are seen in all; lessons are repeated in another order
+    rate             AdamW's learning rate after a warm-up; it falls to a tenth along a cosine
+    """
+
+    layers: Sequence[int]
+    answer_tokens: int
+    rate: float
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -23,10 +23,13 @@ UNUSED = ("suite/gallery", "suite/reproduce")  # parts of the library that no no
 
 @dataclass(frozen=True)
 class NotebookRun:
-    """One notebook and the parameters that differ from its defaults."""
+    """One notebook and the parameters that differ from its defaults.
+
+    figures    the folder of its figures; the executed notebook and the manifest go to `runs` in it
+    """
 
     notebook: Path
-    figures: Path  # its figures go here; the executed notebook and the manifest go to `runs` in it
+    figures: Path
     profile: str = "smoke"
     parameters: dict[str, object] = field(default_factory=dict)
 
