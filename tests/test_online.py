@@ -52,7 +52,7 @@ def test_students_learn_and_an_interrupted_training_goes_on(tmp_path, monkeypatc
 
     halved = students(target)
     monkeypatch.setattr(online, "CHECKPOINT_SECONDS", -1)  # at every step
-    monkeypatch.setattr(online, "_store", stop_after(20, online._store))
+    monkeypatch.setattr(online, "store_checkpoint", stop_after(20, online.store_checkpoint))
     with pytest.raises(KeyboardInterrupt):
         train_online(halved, teacher, texts(), folder=tmp_path, **options)
     again = students(target)
@@ -68,8 +68,8 @@ def test_students_learn_and_an_interrupted_training_goes_on(tmp_path, monkeypatc
 
 
 def stop_after(steps: int, store):
-    def stopping(folder, of_students, optimizers, of, step):
-        store(folder, of_students, optimizers, of, step)
+    def stopping(path, trained, of, step):
+        store(path, trained, of, step)
         if step == steps:
             raise KeyboardInterrupt
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import astuple, replace
+from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -63,15 +64,6 @@ def latency_explorer(curves: pd.DataFrame) -> Panel:
             words.append(f"passes of {model} were not timed in the runtime {', '.join(missing)}")
         return Shown((figure,), bullets(words))
 
-    def fit(made: Mapping[str, Any]) -> None:
-        """A menu of the runtimes in which the model that the knobs are at was timed."""
-        offered = choice(timed[made["model"].value]).options
-        menu = made["runtime"]
-        if menu.options != offered:
-            kept = menu.value
-            menu.options = offered
-            turn_knob(menu, kept)
-
     between = [*contexts, *((low + high) // 2 for low, high in pairwise(contexts))]
     verified = "tokens read in the pass: the last one, and the guesses that it verifies"
     knobs = {
@@ -80,7 +72,17 @@ def latency_explorer(curves: pd.DataFrame) -> Panel:
         "rows": slider(counts, min(4, len(counts)), verified),
         "context": slider(between, contexts[len(contexts) // 2], "tokens that were read before"),
     }
-    return Panel(knobs, draw, fit=fit)
+    return Panel(knobs, draw, fit=partial(_offer_timed, timed))
+
+
+def _offer_timed(timed: Mapping[str, Sequence[str]], made: Mapping[str, Any]) -> None:
+    """Let the runtimes be those in which the model that the knobs are at was timed."""
+    offered = choice(timed[made["model"].value]).options
+    menu = made["runtime"]
+    if menu.options != offered:
+        kept = menu.value
+        menu.options = offered
+        turn_knob(menu, kept)
 
 
 def break_even_explorer(

@@ -19,19 +19,23 @@ from torch import Tensor, nn
 from tqdm.auto import tqdm
 from transformers import LlamaForCausalLM
 
-from specdec_lib.core.files import tensor_file, write_whole
+from specdec_lib.core.files import write_whole
 from specdec_lib.models.batched import fastest_dtype
 from specdec_lib.models.network_passes import rotation_of, run_layers, window_mask
 from specdec_lib.models.reading import LAYERS_READ, ReadingDraft, unrolled
 from specdec_lib.models.students import own_weights, pack_weights
 from specdec_lib.suite.distil.batches import Batch, batch_of, batches, grouped
+from specdec_lib.suite.distil.checkpoints import (
+    CHECKPOINT_SECONDS,
+    Trained,
+    restore_checkpoint,
+    store_checkpoint,
+)
 from specdec_lib.suite.distil.shards import Conversation
 
 WARM_UP = 0.02  # share of the training in which the rate rises
 DECAY = 0.3  # share of the training at its end in which the rate falls to 0
-CHECKPOINT_SECONDS = 120
 SHOWN_EVERY = 100  # steps between two losses that are shown
-STATE = ("step", "exp_avg", "exp_avg_sq")  # of AdamW, per weight
 
 
 class LayerStudent:
@@ -146,10 +150,12 @@ def train_online(
     folder     of checkpoints, from which an interrupted training by `steps` goes on
     """
     check_training_length(steps, seconds)
-    optimizers = [optimizer_of(student) for student in students]
+    trained = [trained_of(student) for student in students]
+    optimizers = [one.optimizer for one in trained]
     names = [student.name for student in students]
     of = f"{names}, {steps} steps, {batch_tokens} of {len(conversations)} texts, seed {seed}"
-    begun = _restore(folder, students, optimizers, of) if folder else 0
+    checkpoint = folder and folder / "online.checkpoint"
+    begun = restore_checkpoint(checkpoint, trained, of) if checkpoint else 0
     source = batches(conversations, batch_tokens, teacher.ids.device, seed)
     sizes = [(batch.tokens, batch.ids.numel()) for batch in islice(source, begun)]
     step = begun
@@ -164,11 +170,11 @@ def train_online(
         bar.update()
         if step % SHOWN_EVERY == 0:
             bar.set_postfix(rounded(losses), refresh=False)
-        if folder and time.monotonic() - saved > CHECKPOINT_SECONDS:
-            _store(folder, students, optimizers, of, step)
+        if checkpoint and time.monotonic() - saved > CHECKPOINT_SECONDS:
+            store_checkpoint(checkpoint, trained, of, step)
             saved = time.monotonic()
-    if folder:
-        _store(folder, students, optimizers, of, step)
+    if checkpoint:
+        store_checkpoint(checkpoint, trained, of, step)
     counts = {"steps": step, "answer_tokens": sum(answers for answers, _ in sizes)}
     counts["positions"] = sum(positions for _, positions in sizes)
     return counts | {"losses": rounded(losses)}
@@ -188,9 +194,10 @@ def rounded(losses: dict[str, Tensor]) -> dict[str, float]:
     return {name: round(float(loss), 3) for name, loss in losses.items()}
 
 
-def optimizer_of(student: Student) -> torch.optim.AdamW:
-    """What changes a student's own weights."""
-    return torch.optim.AdamW(list(student.weights().values()), betas=(0.9, 0.95), fused=True)
+def trained_of(student: Student) -> Trained:
+    """A student's own weights, under its name, and what changes them."""
+    weights = {f"{student.name}/{name}": own for name, own in student.weights().items()}
+    return Trained(weights, torch.optim.AdamW(weights.values(), betas=(0.9, 0.95), fused=True))
 
 
 def learn(
@@ -219,47 +226,6 @@ def learn(
         optimizer.step()
         losses[student.name] = loss.detach()
     return losses
-
-
-def _store(
-    folder: Path,
-    students: Sequence[Student],
-    optimizers: Sequence[torch.optim.AdamW],
-    of: str,
-    step: int,
-) -> None:
-    """Write weights and optimisers' states of all students whole."""
-    folder.mkdir(parents=True, exist_ok=True)
-    content = {}
-    for student, optimizer in zip(students, optimizers, strict=True):
-        for name, weights in student.weights().items():
-            content[f"{student.name}/{name}"] = weights.detach().contiguous()
-            for part in STATE:
-                content[f"{student.name}/{name}/{part}"] = optimizer.state[weights][part]
-    write_whole(folder / "online.checkpoint", save(content, {"of": of, "step": str(step)}))
-
-
-def _restore(
-    folder: Path, students: Sequence[Student], optimizers: Sequence[torch.optim.AdamW], of: str
-) -> int:
-    """Read a checkpoint; the steps that were done, 0 without one.  Raises ValueError if it is of
-    another training.
-    """
-    path = folder / "online.checkpoint"
-    if not path.is_file():
-        return 0
-    with tensor_file(path) as file:
-        about = file.metadata()
-        if about.get("of") != of:
-            raise ValueError(f"{path} is of another training: {about.get('of')}; delete it")
-        for student, optimizer in zip(students, optimizers, strict=True):
-            for name, weights in student.weights().items():
-                key = f"{student.name}/{name}"
-                weights.data.copy_(file.get_tensor(key))
-                state = {part: file.get_tensor(f"{key}/{part}") for part in STATE}
-                on_device = {part: one.to(weights.device) for part, one in state.items()}
-                optimizer.state[weights] = on_device | {"step": state["step"].to(weights.device)}
-    return int(about["step"])
 
 
 def save_weights(student: Student, path: Path, about: dict) -> None:

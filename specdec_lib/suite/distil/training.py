@@ -12,25 +12,28 @@ from typing import NamedTuple
 import pandas as pd
 import torch
 from jaxtyping import Float, Int
-from safetensors.torch import save
 from torch import Tensor
 from torch.nn.functional import kl_div
 from tqdm.auto import tqdm
 from transformers import LlamaForCausalLM
 
-from specdec_lib.core.files import cache_folder, tensor_file, write_whole
+from specdec_lib.core.files import cache_folder
 from specdec_lib.measure.commands.commandline import Parser
 from specdec_lib.models.batched import fastest_dtype
 from specdec_lib.models.students import build_student, own_weights, save_student
+from specdec_lib.suite.distil.checkpoints import (
+    CHECKPOINT_SECONDS,
+    Trained,
+    restore_checkpoint,
+    store_checkpoint,
+)
 from specdec_lib.suite.distil.lessons import Lesson, before_answers, read_head, read_lessons
 from specdec_lib.suite.distil.shards import add_text, read_text
 from specdec_lib.suite.setup import load_target
 
 BATCH_TOKENS = 1024  # of a step, requests and padding included
 WARM_UP = 0.02  # share of the steps
-CHECKPOINT_SECONDS = 120
 HELD_OUT = 50  # every 50th conversation is judged on, and not learnt from
-STATE = ("step", "exp_avg", "exp_avg_sq")  # of AdamW, per weight
 
 
 class TrainingPlan(NamedTuple):
@@ -116,7 +119,8 @@ def train_student(
     optimizer = torch.optim.AdamW(weights)
     steps = list(schedule(lessons, plan.answer_tokens))
     of = f"{plan}, {len(lessons)} lessons over {len(head)} tokens"
-    start = _restore(checkpoint, student, optimizer, of)
+    trained = [Trained(own_weights(student), optimizer)]
+    start = restore_checkpoint(checkpoint, trained, of)
     saved = time.monotonic()
     student.train()
     bar = tqdm(range(start, len(steps)), "steps", len(steps), initial=start, mininterval=5)
@@ -131,7 +135,7 @@ def train_student(
         optimizer.step()
         bar.set_postfix(loss=f"{loss:.3f}", refresh=False)
         if step == len(steps) - 1 or time.monotonic() - saved > CHECKPOINT_SECONDS:
-            _store(checkpoint, student, optimizer, of, step + 1)
+            store_checkpoint(checkpoint, trained, of, step + 1)
             saved = time.monotonic()
     student.eval()
 
@@ -156,31 +160,6 @@ def schedule(lessons: Sequence[Lesson], answer_tokens: int) -> Iterator[list[Les
             seen += sum(len(one.places) for one in step)
             if seen >= answer_tokens:
                 return
-
-
-def _store(
-    path: Path, student: LlamaForCausalLM, optimizer: torch.optim.AdamW, of: str, steps: int
-) -> None:
-    """Write weights and optimiser state whole, and which training they are of."""
-    content = {}
-    for name, weights in own_weights(student).items():
-        content[name] = weights.detach()
-        content |= {f"{name}/{part}": optimizer.state[weights][part] for part in STATE}
-    write_whole(path, save(content, {"of": of, "steps": str(steps)}))
-
-
-def _restore(path: Path, student: LlamaForCausalLM, optimizer: torch.optim.AdamW, of: str) -> int:
-    """Read a checkpoint into student and optimiser; how many steps were done, 0 without one."""
-    if not path.is_file():
-        return 0
-    with tensor_file(path) as file:
-        about = file.metadata()
-        if about.get("of") != of:
-            raise ValueError(f"{path} is of another training: {about.get('of')}; delete it")
-        for name, weights in own_weights(student).items():
-            weights.data.copy_(file.get_tensor(name))
-            optimizer.state[weights] = {part: file.get_tensor(f"{name}/{part}") for part in STATE}
-    return int(about["steps"])
 
 
 @torch.inference_mode()
