@@ -178,18 +178,6 @@ def test_a_value_fits_its_annotation_or_is_refused_in_a_short_line(text, annotat
         assert not right and re.fullmatch(said, str(refused)) and len(str(refused)) < 250
 
 
-@pytest.mark.parametrize("annotation", ["it", "list[int", "tuple[int]", "3", "dict[str]"])
-@pytest.mark.parametrize("settings", [[], ["width=3"]])
-def test_an_annotation_that_is_none_is_refused_by_notebook_and_cell(toys, annotation, settings):
-    path = write_toy(toys, "00_toy", GOOD, f"depth: int = 1\nwidth: {annotation} = 2")
-    with pytest.raises(ValueError) as refused:
-        plan.plan_runs([path], toys, settings=settings)
-    assert str(refused.value) == (
-        f"00_toy.ipynb, parameters cell: width has the annotation {annotation!r}; allowed are int,"
-        " float, str, bool, list, dict, list[…] and dict[…, …] of them"
-    )
-
-
 def keep(run: plan.NotebookRun, state: str) -> None:
     """The manifest of a run that made 00_toy.csv."""
     run.manifest.parent.mkdir(parents=True, exist_ok=True)

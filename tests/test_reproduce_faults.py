@@ -1,4 +1,6 @@
-"""Faults that meet `specdec reproduce`: two runs at once, a full disk, a clock."""
+"""Faults that meet `specdec reproduce`: two runs at once, a full disk, a clock, a
+broken parameters cell.
+"""
 
 import os
 from pathlib import Path
@@ -83,3 +85,15 @@ def test_a_full_disk_fails_one_notebook_and_leaves_what_was_kept(
     assert main([], notebooks=toys) == 1
     assert "00_toy.ipynb: OSError: [Errno 28] No space left" in capsys.readouterr().err
     assert run.kept.read_text() == "earlier"
+
+
+@pytest.mark.parametrize("annotation", ["it", "list[int", "tuple[int]", "3", "dict[str]"])
+@pytest.mark.parametrize("settings", [[], ["width=3"]])
+def test_an_annotation_that_is_none_is_refused_by_notebook_and_cell(toys, annotation, settings):
+    path = write_toy(toys, "00_toy", GOOD, f"depth: int = 1\nwidth: {annotation} = 2")
+    with pytest.raises(ValueError) as refused:
+        plan.plan_runs([path], toys, settings=settings)
+    assert str(refused.value) == (
+        f"00_toy.ipynb, parameters cell: width has the annotation {annotation!r}; allowed are int,"
+        " float, str, bool, list, dict, list[…] and dict[…, …] of them"
+    )
