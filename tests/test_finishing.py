@@ -17,7 +17,7 @@ from transformers import AutoModelForCausalLM
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.context import Context
 from specdec_lib.core.decode import decode
-from specdec_lib.core.files import file_digest
+from specdec_lib.core.files import DATA, file_digest
 from specdec_lib.core.tree import TokenTree
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.trees.growing import TreeDraft
@@ -140,9 +140,24 @@ def test_exported_drafts_are_whole_models(folder, tmp_path, monkeypatch):
 def test_a_missing_draft_is_refused_before_anything_is_written(folder):
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     (folder.parent / "drafts" / "middle.safetensors").unlink()
-    with pytest.raises(ValueError, match=r"middle\.safetensors is missing"):
+    with pytest.raises(ValueError, match=r"middle.safetensors is missing; .* train` makes it"):
         finishing.finish(folder.parent / "drafts", [1, 2], folder)
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def test_a_draft_of_online_training_is_refused_before_anything_is_written(folder, capsys):
+    """The one in data/online, whose window a ladder would not know of."""
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    shutil.copy(DATA / "online" / "middle.safetensors", folder.parent / "drafts")
+    said = r"middle.safetensors was made by `specdec distil online` for a window of 512 tokens, and"
+    with pytest.raises(ValueError, match=said):
+        finishing.finish(folder.parent / "drafts", [1, 2], folder)
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+    with pytest.raises(SystemExit):
+        finishing.main(["--help"])
+    told = " ".join(capsys.readouterr().out.split())
+    assert "middle.safetensors, draft.safetensors, katz.npz are read" in told
+    assert "distil online, such as those in data/online, are not taken" in told
 
 
 @pytest.fixture(scope="module")

@@ -1,5 +1,7 @@
 """`specdec distil finish`: puts trained drafts and their n-gram table into the ladder's folder.
-`--export DIR` writes the drafts of the ladder as ordinary model folders instead.
+`--export DIR` writes the drafts of the ladder as ordinary model folders instead. Drafts that
+`specdec distil online` wrote, such as those in data/online, are not a ladder's: they see the last
+tokens alone.
 
 `specdec distil matches`: measures the match tables, how often a guess is what the other model
 takes, by its rank and gap, at every position of the target's own text, along which rounds accept.
@@ -34,6 +36,11 @@ from specdec_lib.workload import MATCH, Ladder, Prompt, load_ladder
 LADDER = DATA / "ladder"
 DRAFTS = ("middle", "draft")
 CARD = "card.json"
+MAKERS = {"middle.safetensors": "train", "draft.safetensors": "train", "katz.npz": "ngrams"}
+FINISHING = f"""put the drafts into data/ladder, or export them. In the cache's folder `drafts`,
+    {", ".join(MAKERS)} are read, which distil train and distil ngrams write; the tokens that they
+    propose are those of distil teach. Drafts of distil online, such as those in data/online, are
+    not taken: they see the last tokens alone."""
 
 SAMPLERS = (Sampler(0.7), Sampler(1.0), Sampler(1.0, top_k=50))
 EDGES = (0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)
@@ -48,7 +55,7 @@ Guesses = tuple[Sequence[int], Sequence[float], int]  # tokens or ranks, gaps, a
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Put the drafts into the ladder, or export them."""
-    parser = Parser("distil finish", "put the drafts into data/ladder, or export them")
+    parser = Parser("distil finish", FINISHING)
     parser.add_argument("--export", type=Path, help="write ordinary model folders here instead")
     parser.add_common("--out", LADDER)
     given = parser.parse_args(arguments)
@@ -61,18 +68,26 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def finish(drafts: Path, head: Sequence[int], folder: Path) -> None:
     """Write the ladder's files but for match tables, and a card that lists them. Raises ValueError,
-    before anything is written, if a draft or the n-gram table is missing.
+    before anything is written, if a draft or the n-gram table is missing, or a draft is one of
+    `specdec distil online`.
     """
     contents = {folder / "head.json": json.dumps(list(head)).encode()}
-    for name in (*(f"{one}.safetensors" for one in DRAFTS), "katz.npz"):
+    for name, maker in MAKERS.items():
         if not (drafts / name).is_file():
-            raise ValueError(f"{drafts / name} is missing; `specdec distil --help` names its maker")
+            raise ValueError(f"{drafts / name} is missing; `specdec distil {maker}` makes it")
         contents[folder / name] = (drafts / name).read_bytes()
     layers = load_target().model.layers
     size = sum(one.numel() for one in layers[0].parameters())
     abouts = {"target": {"layers": len(layers), "parameters": len(layers) * size}}
     for name in DRAFTS:
-        about = read_about(drafts / f"{name}.safetensors")
+        path = drafts / f"{name}.safetensors"
+        about = read_about(path)
+        if "layers" not in about:
+            raise ValueError(
+                f"{path} was made by `specdec distil online` for a window of"
+                f" {about.get('window')} tokens, and the ladder's drafts see everything;"
+                " `specdec distil train` makes these"
+            )
         abouts[name] = about | {"parameters": len(about["layers"]) * size}
     folder.mkdir(parents=True, exist_ok=True)
     (folder / MATCH).unlink(missing_ok=True)
