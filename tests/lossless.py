@@ -7,7 +7,8 @@ import argparse
 import sys
 from collections.abc import Iterator
 from functools import partial
-from itertools import count
+from itertools import count, groupby
+from operator import itemgetter
 
 import pandas as pd
 import torch
@@ -30,6 +31,7 @@ FORMATS = {  # how the ladder is loaded
     "fast": {"dtype": "float32", "runtime": "fast"},
 }
 EXACT = ("float64", "fast")
+GROUP = itemgetter("prompt", "sampler")
 SAMPLERS = {"T=0": Sampler(0), "T=1": Sampler(1.0), "top-k 50": Sampler(1.0, top_k=50)}
 
 
@@ -79,24 +81,44 @@ def comparisons(ladder: Ladder, dtype: str, *, max_new_tokens: int = 96) -> Iter
                 found = decode(ladder.target, guesser, tokens, chance, **run).tokens
                 pairs = enumerate(zip(plain, found, strict=False))
                 agreed = next((at for at, (one, other) in pairs if one != other), len(plain))
-                about = {"dtype": dtype, "sampler": name, "draft": draft}
-                yield about | {"tokens": agreed, "equal": plain == found}
+                about = {"dtype": dtype, "sampler": name, "prompt": prompt.name, "seed": seed}
+                yield about | {"draft": draft, "tokens": agreed, "equal": plain == found}
 
 
-def main() -> int:
+def compare_format(dtype: str, goal: int) -> list[dict]:
+    """Comparisons in one number format until so many tokens agree. A line is printed after the
+    drafts on each prompt under a sampler: how many tokens agree, and how many texts differ, so far.
+    """
+    rows: list[dict] = []
+    ladder = load_ladder(device="cpu", **FORMATS[dtype])
+    differing = 0
+    with tqdm(total=goal, desc=dtype, unit="token", mininterval=2) as bar:
+        for (name, sampler), group in groupby(comparisons(ladder, dtype), GROUP):
+            for row in group:
+                rows.append(row)
+                differing += not row["equal"]
+                bar.update(row["tokens"])
+                if bar.n >= goal:
+                    break
+            done = f"{bar.n:,} of {goal:,} tokens agree, {differing} of {len(rows)} texts differ"
+            with tqdm.external_write_mode():
+                print(f"{dtype}, {name}, {sampler}: {done}", flush=True)
+            if bar.n >= goal:
+                break
+    return rows
+
+
+def main(given: list[str] | None = None) -> int:
     """Compare until enough agrees; 1 if what has to be equal differs."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tokens", type=int, default=20_000, help="per number format")
-    goal, rows = parser.parse_args().tokens, []
-    if goal < 1:
-        raise SystemExit(f"--tokens counts from 1, got {goal}")
+    told = "run these alone (default: all)"
+    parser.add_argument("--format", nargs="+", choices=FORMATS, default=[*FORMATS], help=told)
+    asked = parser.parse_args(given)
+    if asked.tokens < 1:
+        raise SystemExit(f"--tokens counts from 1, got {asked.tokens}")
     torch.set_num_threads(1)
-    for dtype, how in FORMATS.items():
-        fresh = comparisons(load_ladder(device="cpu", **how), dtype)
-        with tqdm(total=goal, desc=dtype, unit="token", mininterval=2) as bar:
-            while bar.n < goal:
-                rows.append(next(fresh))
-                bar.update(rows[-1]["tokens"])
+    rows = [row for dtype in asked.format for row in compare_format(dtype, asked.tokens)]
     found = pd.DataFrame(rows).assign(generations=1)
     columns = ["generations", "equal", "tokens"]
     print(found.groupby(["dtype", "sampler"], sort=False)[columns].sum().to_string())

@@ -125,6 +125,32 @@ def test_speculative_output_is_the_targets_own_on_the_ladder(exact, unchecked):
     assert {(row["sampler"], row["draft"]) for row in rows} == wanted
 
 
+def test_the_long_proof_says_after_each_prompt_what_agreed_in_the_formats_asked_for(
+    monkeypatch, capsys
+):
+    """Control: one text differs, which the line counts and the exit status tells."""
+    loaded = []
+
+    def compared(ladder, dtype, wrong=()):
+        loaded.append(dtype)
+        for number in itertools.count():
+            about = {"dtype": dtype, "sampler": "T=0", "prompt": f"code_{number // 3}"}
+            yield about | {"draft": "chain", "tokens": 10, "equal": number not in wrong}
+
+    monkeypatch.setattr(lossless, "load_ladder", lambda **_: None)
+    monkeypatch.setattr(lossless, "comparisons", compared)
+    assert lossless.main(["--tokens", "50", "--format", "fast"]) == 0
+    assert loaded == ["fast"]
+    assert capsys.readouterr().out.splitlines()[:3] == [
+        "fast, code_0, T=0: 30 of 50 tokens agree, 0 of 3 texts differ",
+        "fast, code_1, T=0: 50 of 50 tokens agree, 0 of 5 texts differ",
+        "               generations  equal  tokens",
+    ]
+    monkeypatch.setattr(lossless, "comparisons", partial(compared, wrong=[4]))
+    assert lossless.main(["--tokens", "50", "--format", "float64"]) == 1
+    assert "float64, code_1, T=0: 50 of 50 tokens agree, 1 of 5" in capsys.readouterr().out
+
+
 def rows() -> pd.DataFrame:
     common = {"temperature": 0.0, "top_k": None, "top_p": 1.0, "rule": "look_up"}
     common |= {"sampling": "greedy", "tokens": 10}
