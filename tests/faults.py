@@ -58,12 +58,14 @@ def distil_work(folder: Path) -> pd.DataFrame:
 def reproduce_work(folder: Path) -> pd.DataFrame:
     from toys import GOOD, write_toy
 
-    from specdec_lib.suite.reproduce import command
+    from specdec_lib.suite.reproduce import running
 
-    paused(command, "_papermill")
+    paused(running, "_papermill")
     for number in range(3):
         write_toy(folder / "notebooks", f"0{number}_toy", GOOD)
-    if status := command.main(["--out", str(folder / "figures")], notebooks=folder / "notebooks"):
+    asked = running.RunRequest(out=folder / "figures", notebooks=folder / "notebooks")
+    status = running.reproduce_figures(asked)
+    if status:
         sys.exit(status)
     tables = sorted((folder / "figures").glob("*.csv"))
     return pd.DataFrame({"name": path.name, "content": path.read_text()} for path in tables)

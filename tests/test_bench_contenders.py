@@ -14,7 +14,7 @@ from specdec_lib.core.chance import Chance
 from specdec_lib.core.decode import decode
 from specdec_lib.core.files import DATA
 from specdec_lib.drafts.combined import NoDraft
-from specdec_lib.measure import bench, racing, tuned_methods
+from specdec_lib.measure import bench, racing, target_text, tuned_methods
 from specdec_lib.measure.bench import SAMPLERS, benchmark
 from specdec_lib.measure.contenders import hugging_contenders, llama_cpp, our_contenders
 from specdec_lib.measure.racing import race
@@ -25,6 +25,7 @@ from specdec_lib.measure.tuned_methods import BenchPlan
 from specdec_lib.models.cached.model import CachedModel
 from specdec_lib.show import figures
 from specdec_lib.workload import DOMAINS
+from tests.verbs import run
 
 GREEDY = SAMPLERS[0]
 PROMPT = (3, 1, 4, 1, 5, 9, 2, 6, 3, 1, 4)
@@ -79,8 +80,7 @@ def stored() -> dict[Path, int]:
 @pytest.fixture
 def small(monkeypatch):
     """The command runs the tiny ladder on prompts of one domain."""
-    for module in (bench, tuned_methods):
-        monkeypatch.setattr(module, "DOMAINS", DOMAINS[:1])
+    monkeypatch.setattr(target_text, "DOMAINS", DOMAINS[:1])
     monkeypatch.setattr(bench, "load_ladder", lambda runtime, **_: tiny_ladder(runtime=runtime))
 
 
@@ -91,17 +91,17 @@ def test_a_smoke_run_of_int8_races_ours_and_stores_nothing(monkeypatch, capsys, 
     before = stored()
     monkeypatch.setattr(bench, "SMOKE", replace(TINY, prompts=(1,)))
     monkeypatch.setattr(bench, "SAMPLERS", SAMPLERS[:1])
-    bench.main(["--smoke", "--edition", "int8"])
+    run("bench", "--smoke", "--edition", "int8")
     shown = capsys.readouterr().out
     assert stored() == before and "nothing was kept" in shown
     assert all(word in shown for word in OURS) and not any(word in shown for word in HF)
 
 
 def test_a_kept_run_writes_tables_and_they_make_a_figure(monkeypatch, tmp_path, small, unchecked):
-    monkeypatch.setattr(bench, "BenchPlan", lambda **given: replace(TINY, prompts=(2,)))
+    monkeypatch.setattr(tuned_methods, "BenchPlan", lambda **given: replace(TINY, prompts=(2,)))
     monkeypatch.setattr(bench, "cache_folder", lambda: tmp_path / "cache")
     monkeypatch.setattr(bench, "SAMPLERS", (GREEDY,))
-    bench.main(["--out", str(tmp_path / "out")])
+    run("bench", "--out", str(tmp_path / "out"))
     found = (tmp_path / "out").iterdir()
     place, *beside = sorted(found, key=lambda path: len(path.name))
     ledger, per_prompt = (place.with_stem(place.stem + end) for end in ("_ledger", "_prompts"))

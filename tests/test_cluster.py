@@ -19,6 +19,7 @@ from sweeps import assert_same
 from specdec_lib.core.chance import Sampler
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
 from specdec_lib.measure import cluster as cluster_module
+from specdec_lib.measure import fingerprints
 from specdec_lib.measure.cluster import Cluster, LadderRecipe, connect, spread_rows
 from specdec_lib.measure.replaying import sweep
 from specdec_lib.measure.row_cache import RowCache
@@ -130,11 +131,11 @@ def test_what_is_raised_there_is_raised_here_and_what_was_finished_is_kept(
     assert {rows[number]["pid"] for number in kept}.isdisjoint({os.getpid()})
 
 
-def pretend(code: str) -> None:
-    """Run on a worker: it has other code from now on."""
+def pretend(code: str | None) -> None:
+    """Run on a worker: it has other code from now on; with None, its own again."""
     cluster_module._loaded.cache_clear()
-    real = cluster_module.identity
-    cluster_module.identity = lambda *things: real(*things) | {"code": code}
+    other = {} if code is None else {"code": code}
+    cluster_module.identity = lambda *things: fingerprints.identity(*things) | other
 
 
 def test_a_worker_with_other_code_is_refused_and_the_others_do_its_work(ladder, client, workers):
@@ -152,7 +153,7 @@ def test_a_worker_with_other_code_is_refused_and_the_others_do_its_work(ladder, 
         pytest.raises(ValueError, match=r"no worker is like this client: .* has other code"),
     ):
         spread_rows(squares, ITEMS, ladder, {}, RowCache(None), cluster=workers)
-    client.restart()
+    client.run(pretend, None)
 
 
 def test_other_weights_are_refused(client, ladder, workers, tmp_path):
@@ -176,13 +177,13 @@ def test_a_scheduler_elsewhere_without_certificates_is_refused(address):
         ("bench", "it times what it runs, and seconds of other machines are no comparison"),
         ("compare", "it times what it runs, and seconds of other machines are no comparison"),
         ("measure walltime", "it times what it runs"),
-        ("measure texts", "it runs on this machine alone"),
+        ("measure growth", "it runs on this machine alone"),
     ],
 )
 def test_what_is_timed_or_runs_here_alone_takes_no_scheduler(verb, why, capsys):
     with pytest.raises(SystemExit, match=r"^2$"):
         main([*verb.split(), "--scheduler", "127.0.0.1:8786"])
-    assert f"specdec {verb} takes no --scheduler: {why}" in capsys.readouterr().err
+    assert f"specdec {verb}: it takes no --scheduler: {why}" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

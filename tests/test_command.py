@@ -1,24 +1,30 @@
 """The `specdec` command: light help, checked places, and any bad option ends in one line."""
 
+import inspect
+import math
+import pkgutil
+import re
 import subprocess
 import sys
 import time
 from importlib import import_module
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from specdec_lib.core.files import check_output, write_whole
-from specdec_lib.measure.cluster import LadderRecipe
-from specdec_lib.measure.commands.commandline import Parser
-from specdec_lib.measure.commands.pages import replace_marked
+from specdec_lib.measure.options import Dtype, Runtime
+from specdec_lib.measure.pages import replace_marked
+from specdec_lib.models.loading import DTYPES, RUNTIMES
 from specdec_lib.suite import command
-from specdec_lib.suite.command import VERBS, main
+from specdec_lib.suite.command import main, parse, verbs
+from tests.verbs import run
 
 HEAVY = {"torch", "pandas", "plotly", "papermill", "transformers", "nbformat", "numpy"}
 
 
-@pytest.mark.parametrize("words", [["--help"], ["reproduce", "--help"]])
+@pytest.mark.parametrize("words", [["--help"], *([*verb.split(), "--help"] for verb in verbs())])
 def test_help_imports_no_heavy_package(words):
     code = (
         "import sys; from specdec_lib.suite.command import main\n"
@@ -26,16 +32,16 @@ def test_help_imports_no_heavy_package(words):
         f"except SystemExit: pass\nprint(sorted({HEAVY} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.startswith("usage: specdec") and done.stdout.splitlines()[-1] == "[]"
+    assert done.stdout.startswith("Usage: specdec") and done.stdout.splitlines()[-1] == "[]"
 
 
 @pytest.mark.parametrize(
     "words, said",
     [
-        ("dance", "specdec: no verb 'dance'"),
-        ("measure nothing", "specdec: no verb 'measure nothing'"),
+        ("dance", 'specdec: Unknown command "dance". Available commands: '),
+        ("measure nothing", 'specdec: Unknown command "nothing". Available commands: '),
         ("reproduce --only 77", "specdec reproduce: --only 77 names no notebook"),
-        ("reproduce --colour", "specdec reproduce: unrecognized arguments: --colour"),
+        ("reproduce --colour", "specdec reproduce: Unknown option: --colour."),
         ("gallery --out /no/folder", "specdec gallery: there is no figure folder /no/folder"),
     ],
 )
@@ -47,9 +53,11 @@ def test_an_error_is_one_line_and_status_2(words, said, capsys):
 
 
 def test_a_group_of_verbs_lists_its_own(capsys):
-    command.main(["distil"])
-    shown = [line.split()[:2] for line in capsys.readouterr().out.splitlines()[2:4]]
-    assert shown == [["distil", "passages"], ["distil", "write"]]
+    with pytest.raises(SystemExit, match=r"^0$"):
+        command.main(["distil"])
+    shown = capsys.readouterr().out
+    for verb in "passages write overlap teach train online ngrams finish matches".split():
+        assert re.search(rf"^│ {verb} +[A-Z]", shown, re.M), verb
 
 
 @pytest.mark.parametrize(
@@ -62,10 +70,10 @@ def test_a_group_of_verbs_lists_its_own(capsys):
     ],
 )
 def test_every_error_is_one_line_that_names_flags(raised, said, capsys, monkeypatch):
-    def failing(_: list[str]) -> None:
+    def failing(*_: object, **__: object) -> None:
         raise raised
 
-    monkeypatch.setattr("specdec_lib.suite.gallery.building.main", failing)
+    monkeypatch.setattr("specdec_lib.suite.gallery.building.build", failing)
     with pytest.raises(SystemExit, match="2"):
         command.main(["gallery"])
     assert capsys.readouterr().err == f"specdec gallery: {said}\n"
@@ -73,24 +81,34 @@ def test_every_error_is_one_line_that_names_flags(raised, said, capsys, monkeypa
 
 @pytest.mark.parametrize("verb, said", [("compare", "--top-k must be 1"), ("ties", "top_k must")])
 def test_a_keyword_becomes_a_flag_of_the_verb_if_that_has_it(verb, said, capsys, monkeypatch):
-    def failing(_: object) -> None:
+    def failing(*_: object) -> None:
         raise ValueError("top_k must be 1")
 
-    monkeypatch.setattr("specdec_lib.measure.comparing.load_given", failing)
+    monkeypatch.setattr("specdec_lib.measure.comparing.given_prompts", failing)
     with pytest.raises(SystemExit, match="2"):
         command.main([verb])
     assert capsys.readouterr().err.startswith(f"specdec {verb}: {said}")
 
 
-@pytest.mark.parametrize("given, least", [("--limit 0", 1), ("--sizes 3 -1", 1), ("--seed -1", 0)])
+@pytest.mark.parametrize(
+    "given, least",
+    [
+        ("compare --limit 0", 1),
+        ("bench --limit 3 3 -1", 1),
+        ("bench --others -1", 0),
+        ("compare --seed -1", 0),
+    ],
+)
 def test_counts_below_the_least_are_refused(given, least):
-    parser = Parser("dance", "d")
-    parser.add_common("--limit")
-    parser.add_common("--seed", 0)
-    parser.add_argument("--sizes", type=int, nargs=2)
-    name, *_, number = given.split()
+    *_, number = given.split()
+    name = re.search("--[a-z]+", given)[0]
     with pytest.raises(ValueError, match=f"{name} counts from {least}, got {number}"):
-        parser.parse_args(given.split())
+        parse(given.split())
+    parse(given.replace(number, str(least)).split())
+
+
+def test_the_choices_of_options_are_those_of_the_library():
+    assert set(get_args(Dtype)) == set(DTYPES) and get_args(Runtime) == RUNTIMES
 
 
 @pytest.fixture
@@ -110,48 +128,61 @@ def test_a_link_a_device_and_a_folder_are_never_replaced(link, tmp_path):
     assert link.is_symlink() and link.read_text() == "mine" and not Path("/dev/full").is_file()
 
 
-MEASURING = "acceptance.prediction cascade.variants int8_quality domain_table"
-MEASURING += " latency.measuring bench learning rule_bench.verifying text_writing"
+PLACES_OF = {
+    "measure acceptance": "acceptance.prediction",
+    "measure walltime": "cascade.variants",
+    "measure editions": "int8_quality",
+    "measure table": "domain_table",
+    "measure latency": "latency.measuring",
+    "measure learning": "learning",
+    "measure verifiers": "rule_bench.verifying",
+    "measure regret": "plan_regret",
+    "measure texts": "target_text",
+}
 
 
-@pytest.mark.parametrize("module", MEASURING.split())
-def test_a_place_that_cannot_be_written_is_found_before_measuring(module, link, monkeypatch):
-    verb = import_module(f"specdec_lib.measure.{module}")
-    monkeypatch.setattr(verb, "PLACE", link, raising=False)
-    for name in "table_file", "text_file":
-        monkeypatch.setattr(verb, name, lambda _: link, raising=False)
-    for name in "load_ladder", "every_domain", "load_prompts", "known_texts":
-        monkeypatch.setattr(verb, name, lambda *_, **__: pytest.fail("loaded"), raising=False)
-    monkeypatch.setattr(LadderRecipe, "load", lambda _: pytest.fail("loaded"))
+@pytest.mark.parametrize("verb", [*PLACES_OF, "bench --out /dev/full"])
+def test_a_place_that_cannot_be_written_is_found_before_measuring(verb, link, monkeypatch):
+    if verb in PLACES_OF:
+        module = import_module(f"specdec_lib.measure.{PLACES_OF[verb]}")
+        if verb != "measure latency":
+            monkeypatch.setattr(module, "PLACE", link, raising=False)
+        for name in "table_file", "text_file":
+            monkeypatch.setattr(module, name, lambda *_: link, raising=False)
+    for module, name in ("target_text", "load_prompts"), ("cluster", "load_ladder"):
+        place = f"specdec_lib.measure.{module}.{name}"
+        monkeypatch.setattr(place, lambda *_, **__: pytest.fail("loaded"))
+    monkeypatch.setattr("specdec_lib.workload.load_ladder", lambda *_, **__: pytest.fail("loaded"))
     with pytest.raises(ValueError, match=r"is a link|/dev/full cannot be written to"):
-        verb.main(["--out", "/dev/full"] if module == "bench" else [])
+        run(*verb.split())
+
+
+@pytest.mark.parametrize("verb", ["bench", "measure cascades", "measure latency"])
+def test_tables_of_own_prompts_are_kept_apart_from_the_stored_ones(verb):
+    with pytest.raises(ValueError, match=r"--prompts needs a folder --out: .*measured is for"):
+        run(*verb.split(), "--prompts", "mine.jsonl")
 
 
 @pytest.mark.parametrize(
     "given, said",
     [
-        ("--csv /dev/full", "--csv names a file that ends in .csv, got /dev/full"),
-        ("--csv {0}/prompts.jsonl", "--csv names a file that ends in .csv"),
-        ("--csv {0}/table.csv", "table.csv is a link"),
-        ("--csv {0}/mine/table.csv", "mine cannot be written to (File exists)"),
-        ("--out {0} --text {0}/../{1}", "which --text reads; name another"),
-        ("--out {0}/long", "is no path (File name too long)"),
-        ("--text {0}/loop/text", "is no path (Too many levels of symbolic links)"),
-        ("--out=", "--out: a path has a name, got ''"),
-        ("--out ~nobody_of_this_name/x", "is no path (Could not determine home directory"),
+        ("compare --csv /dev/full", "--csv names a file that ends in .csv, got /dev/full"),
+        ("compare --csv {0}/prompts.jsonl", "--csv names a file that ends in .csv"),
+        ("compare --csv {0}/table.csv", "table.csv is a link"),
+        ("measure table --csv {0}/mine/table.csv", "mine cannot be written to (File exists)"),
+        ("distil write --out {0} --passages {0}/../{1}", "which --passages reads; name another"),
+        ("distil write --out {0}/long", "is no path (File name too long)"),
+        ("distil teach --text {0}/loop/text", "is no path (Too many levels of symbolic links)"),
+        ("distil write --out=", "a path has a name, got ''"),
+        ("distil write --out ~nobody_of_this_name/x", "is no path (Could not determine home dir"),
     ],
 )
-def test_a_wrong_place_is_refused_in_one_short_line(given, said, link, tmp_path):
+def test_a_wrong_place_is_refused_in_one_short_line(given, said, link, tmp_path, capsys):
     (tmp_path / "loop").symlink_to(tmp_path / "loop")
-    parser = Parser("dance", "d")
-    parser.add_argument("--text", type=Path)
-    parser.add_common("--csv")
-    parser.add_common("--out")
-    words = given.replace("long", "n" * 300).format(tmp_path, tmp_path.name).split()
-    with pytest.raises(ValueError) as refused:
-        parser.parse_args(words)
-    (line,) = str(refused.value).splitlines()
-    assert said in line and len(line) < 400
+    with pytest.raises(SystemExit, match=r"^2$"):
+        main(given.replace("long", "n" * 300).format(tmp_path, tmp_path.name).split())
+    (line,) = capsys.readouterr().err.splitlines()
+    assert said in line and len(line) < 500
 
 
 NUMBERS = "0 -1 1 7 x 1.5 nan inf -inf 1e999 99999999999999999999999 0x10 1_0 ٣".split()
@@ -166,23 +197,22 @@ class Began(Exception):
 
 
 @pytest.fixture
-def parsed(monkeypatch, tmp_path):
-    """Verbs stop where their work begins; the parser that the last one used, in a list."""
-    found, parse = [], Parser.parse_args
+def begun(monkeypatch, tmp_path):
+    """Verbs stop where their work begins: their arguments are left here."""
+    found = []
 
-    def stop(parser: Parser, *arguments: object) -> None:
-        found[:] = [parser]
-        parse(parser, *arguments)
+    def stop(words: list[str]) -> None:
+        found[:] = [parse(words)]
         raise Began
 
-    monkeypatch.setattr(Parser, "parse_args", stop)
+    monkeypatch.setattr(command, "parse", stop)
     monkeypatch.chdir(tmp_path)
     return found
 
 
 def outcome(words: list[str], capsys) -> tuple[bool, str]:
     """Whether the work would begin, and what was printed as an error."""
-    began = time.monotonic()
+    started = time.monotonic()
     try:
         main(words)
     except Began:
@@ -191,35 +221,56 @@ def outcome(words: list[str], capsys) -> tuple[bool, str]:
         assert stop.code == 2, words
     said = capsys.readouterr().err.strip()
     assert len(said.splitlines()) == 1 and said.startswith("specdec "), (words, said)
-    assert time.monotonic() - began < SECONDS, words
+    assert time.monotonic() - started < SECONDS, words
     return False, said
 
 
-@pytest.mark.parametrize("verb", VERBS)
-def test_a_bad_value_of_an_option_is_refused_in_one_line(verb, parsed, capsys):
-    words = verb.split()
-    outcome(words, capsys)
-    [parser] = parsed
-    options = [one for one in parser._actions if one.option_strings and one.nargs != 0]
-    required = [one for one in parser._actions if one.required]
-    needed = [word for one in required for word in (*one.option_strings[-1:], "x")]
-    for option in options:
-        name, count = option.option_strings[-1], option.nargs or 1
+@pytest.mark.parametrize("verb", verbs())
+def test_a_bad_value_of_an_option_is_refused_in_one_line(verb, begun, capsys):
+    arguments = inspect.signature(pkgutil.resolve_name(verbs()[verb])).parameters.values()
+    flags = {one.name: [flag_of(one)] for one in arguments if one.kind is one.KEYWORD_ONLY}
+    required = [one.name for one in arguments if one.default is one.empty]
+    for option in arguments:
+        if option.annotation is bool or option.name not in flags:
+            continue
+        others = [name for name in required if name != option.name]
+        rest = [word for name in others for word in (*flags.get(name, []), "1")]
         for value in VALUES:
-            values = [value] * (count if isinstance(count, int) else 1)
-            rest = [] if option.required else needed
-            taken, _ = outcome([*words, *rest, name, *values], capsys)
-            if taken and option.type in (int, float):
-                option.type(value)  # raises for what is no number at all
+            values = [value] * size_of(option)
+            words = [*verb.split(), *rest, *flags[option.name], *values]
+            taken, _ = outcome(words, capsys)
+            if taken:
+                [(_, given)] = begun
+                assert is_whole(given.arguments[option.name]), words
 
 
-def test_the_check_sees_a_verb_that_fails_otherwise(parsed, capsys, monkeypatch):
+def flag_of(argument: inspect.Parameter) -> str:
+    """The flag of a verb's argument."""
+    for one in getattr(argument.annotation, "__metadata__", ()):
+        if one.name:
+            return one.name[0]
+    return f"--{argument.name.replace('_', '-')}"
+
+
+def size_of(argument: inspect.Parameter) -> int:
+    """How many values an option takes."""
+    size = re.search(r"tuple\[([^]]*)\]", str(argument.annotation))
+    return len(size[1].split(",")) if size else 1
+
+
+def is_whole(value: object) -> bool:
+    """Whether a value is a text, a place or numbers, and no number is infinite or none."""
+    each = value if isinstance(value, (tuple, list)) else (value,)
+    return all(isinstance(one, (str, Path, int)) or math.isfinite(one) for one in each)
+
+
+def test_the_check_sees_a_verb_that_fails_otherwise(capsys, monkeypatch):
     """A control: a traceback is no line."""
 
-    def fails(parser: Parser, *arguments: object) -> None:
+    def fails(words: list[str]) -> None:
         raise RuntimeError("two\nlines")
 
-    monkeypatch.setattr(Parser, "parse_args", fails)
+    monkeypatch.setattr(command, "parse", fails)
     with pytest.raises((RuntimeError, AssertionError)):
         outcome(["gallery"], capsys)
 

@@ -18,6 +18,7 @@ from specdec_lib.measure.settings.names import HF, HUGGING_PLAIN, PLAIN
 from specdec_lib.measure.verdict import method_summary, verdict
 from specdec_lib.workload import Prompt, load_ladder, load_prompts
 from specdec_lib.workload.ladder import neutral
+from tests.verbs import run
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 TEXTS = ("a", "def f(x):\n    return"), ("b", "class A:\n    def g")
@@ -123,9 +124,9 @@ def test_the_command_compares_two_folders_on_a_file_of_prompts(own, tmp_path, ca
     sources = [own.card["models"][name]["source"] for name in ("target", "draft")]
     mine, csv = tmp_path / "mine.jsonl", tmp_path / "new" / "table.csv"
     mine.write_text('{"text": "def f(x):"}\n{"text": "import "}\n{"text": "x = 1\\n"}\n')
-    given = ["--target", sources[0], "--draft", sources[1], "--prompts", str(mine)]
+    given = ["compare", "--target", sources[0], "--draft", sources[1], "--prompts", str(mine)]
     given += ["--csv", str(csv), "--limit", "2", "--max-new-tokens", "5", "--device", "cpu"]
-    comparing.main(given)
+    run(*given)
     said = capsys.readouterr().out
     assert "prompts: 2 of" in said and said.count("yes") == len(pd.read_csv(csv))
     assert pd.read_csv(csv).speed_up_low.isna().all()  # no interval from two prompts
@@ -138,12 +139,12 @@ def test_auto_takes_the_fast_runtime_or_says_why_not(own, dtype):
     pair = load_ladder(*sources, device="cpu", dtype=dtype, runtime="auto")
     fast = dtype != "float64"
     assert all(one.runtime.startswith("fast: ") == fast for one in (pair.target, pair.draft))
-    notes = comparing.runtime_notes(pair, "auto")
+    notes = comparing.notes_on(pair, "auto")
     assert [note.partition(" is not on the fast runtime: ")[0] for note in notes] == (
         [] if fast else ["the target", "the draft"]
     )
     assert all("got a model in torch.float64 on cpu" in note for note in notes)
-    assert comparing.runtime_notes(pair, "reference") == []
+    assert comparing.notes_on(pair, "reference") == []
     hugging = {one.exact for one in compared_contenders(pair, Sampler(0), {}) if one.draft is None}
     assert hugging == {dtype != "bfloat16"}  # there it computes in bfloat16, and we in float32
 

@@ -24,8 +24,9 @@ from specdec_lib.drafts.trees.growing import TreeDraft
 from specdec_lib.models.cached.model import CachedModel
 from specdec_lib.models.students import build_student, own_weights
 from specdec_lib.suite.distil import finishing
-from specdec_lib.suite.distil.finishing import EDGES, KINDS, RANKS, match_tables, measure_matches
+from specdec_lib.suite.distil.finishing import EDGES, KINDS, RANKS, match_tables
 from specdec_lib.workload import MATCH, Ladder, Measured, load_ladder, load_prompts, seeds
+from tests.verbs import run
 
 PROMPT = (7, 300, 41, 7)
 T1 = Sampler(1.0)
@@ -228,7 +229,7 @@ def test_stored_tables_are_listed_in_the_card_and_found_again(folder, monkeypatc
     monkeypatch.setattr(finishing, "every_domain", partial(load_prompts, "chat"))
     before = load_ladder(folder=folder, device="cpu")
     assert before.measured == ()
-    measure_matches(["--limit", "1", "--out", str(folder)])
+    run("distil", "matches", "--limit", "1", "--out", str(folder))
     after: Ladder = load_ladder(folder=folder, device="cpu")
     files = before.card["files"] | {MATCH: file_digest(folder / MATCH)}
     assert after.card == before.card | {"files": files}

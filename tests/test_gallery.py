@@ -15,7 +15,7 @@ from specdec_lib.suite.gallery import building
 from specdec_lib.suite.gallery.beside import SCORECARD, numbers_beside, read_scorecard
 from specdec_lib.suite.gallery.building import build, chapters_of, descriptions
 from specdec_lib.suite.notebook import NOTEBOOKS, read_cells
-from specdec_lib.suite.reproduce.command import main
+from tests.verbs import reproduce, run
 
 FIGURES = REPOSITORY / "figures"
 STORED = sorted(path.stem for path in FIGURES.glob("[0-9][0-9]_*.csv"))
@@ -145,7 +145,7 @@ def run_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_toy(place / "notebooks", "00_toy", GOOD, parameters)
     write_toy(place / "notebooks", "01_bad", "1 / 0  # <b>")
     asked = ["--set", "width=3", "--out", str(place / "figures")]
-    assert main(asked, notebooks=place / "notebooks") == 1
+    assert reproduce(asked, place / "notebooks") == 1
     return place
 
 
@@ -179,7 +179,7 @@ def test_a_figure_that_no_run_made_so_is_not_said_to_be_and_defaults_change_noth
     (folder / "00_toy.csv").write_text("edited")
     told = build(folder, notebooks=notebooks).read_text()
     assert "Made with" not in told and "by hand" in provenance(folder)["figures"]["00_toy"][0][1]
-    assert main(["--only", "00"], notebooks=notebooks) == 0
+    assert reproduce(["--only", "00"], notebooks) == 0
     plain = (folder / "index.html").read_bytes()
     assert b"Made with" not in plain
     shutil.rmtree(folder / "runs")
@@ -210,5 +210,5 @@ def test_a_damaged_manifest_is_none(made, change):
 
 
 def test_the_command_builds_a_page(made, capsys):
-    building.main(["--out", str(made[1])])
+    run("gallery", "--out", str(made[1]))
     assert capsys.readouterr().out.strip() == str(made[1] / "index.html")

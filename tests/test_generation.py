@@ -22,6 +22,7 @@ from specdec_lib.models.generation import (
 )
 from specdec_lib.suite.hf import Speculative
 from specdec_lib.workload import load_ladder
+from tests.verbs import run
 
 EOS, END = IDS["</s>"], IDS["<end>"]
 
@@ -177,15 +178,15 @@ NOT_APPLIED = "has settings that are not applied here: repetition_penalty=1.5\n"
 
 @pytest.mark.usefixtures("unchecked")
 @pytest.mark.parametrize(
-    "module, main, worker",
+    "verb, module, worker",
     [
-        (comparing, "main", "compare_methods"),
-        (comparing, "show_ties", "greedy_texts"),
-        (plan, "main", "make_plan"),
+        ("compare", comparing, "compare_methods"),
+        ("ties", comparing, "greedy_texts"),
+        ("plan", plan, "make_plan"),
     ],
 )
 def test_the_commands_print_once_what_is_not_applied(
-    penalised, module, main, worker, tmp_path, monkeypatch, capsys
+    penalised, verb, module, worker, tmp_path, monkeypatch, capsys
 ):
     class StopError(Exception):
         pass
@@ -195,10 +196,10 @@ def test_the_commands_print_once_what_is_not_applied(
 
     monkeypatch.setattr(module, worker, stopped)
     line = ["--target", str(penalised[0]), "--draft", str(penalised[1]), "--device", "cpu"]
-    line += ["--limit", "1"] + (["--json", str(tmp_path / "p.json")] if module is plan else [])
+    line += ["--limit", "1"] + (["--json", str(tmp_path / "p.json")] if verb == "plan" else [])
     with pytest.raises(StopError), warnings.catch_warnings():
         warnings.simplefilter("error")  # they do not warn of it besides
-        getattr(module, main)(line)
+        run(verb, *line)
     assert capsys.readouterr().out.count(NOT_APPLIED) == 1
 
 

@@ -15,8 +15,9 @@ from specdec_lib.models import batched
 from specdec_lib.models.katz.model import Katz
 from specdec_lib.models.students import build_student
 from specdec_lib.suite.distil import ngrams
-from specdec_lib.suite.distil.ngrams import grow, knows, measure_growth, places
+from specdec_lib.suite.distil.ngrams import grow, knows, places
 from specdec_lib.suite.distil.shards import Conversation
+from tests.verbs import run
 
 
 def test_a_table_of_the_very_texts_knows_more_than_one_of_other_texts(ladder, prompts):
@@ -54,7 +55,7 @@ def test_more_samples_are_a_larger_table_and_pruning_keeps_a_part(ladder, prompt
 def test_more_than_there_was_sampled_is_refused(tmp_path, monkeypatch):
     monkeypatch.setenv("SPECDEC_CACHE", str(tmp_path))
     with pytest.raises(ValueError, match="4 million sampled tokens are wanted"):
-        measure_growth([])
+        run("measure", "growth")
 
 
 def test_samples_are_drawn_within_the_head_at_temperature_1_5(monkeypatch):

@@ -25,7 +25,7 @@ from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
 from specdec_lib.measure.settings.setting import Setting
 from specdec_lib.models.cached.model import CachedModel
 from specdec_lib.suite.hf import export_setting, flags, import_setting
-from specdec_lib.suite.hf.flags import main
+from specdec_lib.suite.hf.flags import print_flags
 from specdec_lib.workload import Ladder, load_pair
 
 WARM = Sampler(0.7, top_k=50, top_p=0.95)
@@ -255,7 +255,7 @@ def test_the_line_for_transformers_runs_and_writes_the_greedy_text(ladder, promp
 def test_the_command_prints_flags_and_losses_without_loading_a_model(ladder, tmp_path, capsys):
     path, setting = tmp_path / "tuned.json", Setting("cascade", drafts(ladder)["cascade"], WARM)
     path.write_text(export_setting(setting), encoding="utf-8")
-    main([str(path)])
+    print_flags(path)
     out = capsys.readouterr().out
     for one in flags(setting):
         said = (*one.line.splitlines(), *one.lost, one.limits, f"{one.engine} {one.version}\n")
@@ -271,4 +271,4 @@ def test_the_command_prints_flags_and_losses_without_loading_a_model(ladder, tmp
     ):
         path.write_text(json.dumps(data | wrong))
         with pytest.raises(ValueError, match=rf"tuned\.json: .*{said}"):
-            main([str(path)])
+            print_flags(path)

@@ -22,10 +22,11 @@ from specdec_lib.drafts.earlier import EarlierAnswers
 from specdec_lib.drafts.recycling import KEPT, Successors, TokenRecycling
 from specdec_lib.drafts.staged import StagedTree
 from specdec_lib.drafts.trees.growing import TreeDraft
-from specdec_lib.measure import learning
+from specdec_lib.measure import learning, target_text
 from specdec_lib.measure.latency.time_breakdown import round_parts
 from specdec_lib.measure.recorded_target import RecordedTarget, replay_draft
 from specdec_lib.measure.settings.setting import Setting, check_settings
+from tests import verbs
 
 
 @pytest.mark.parametrize("sampler", [Sampler(0), Sampler(1.0)], ids=str)
@@ -150,10 +151,11 @@ def test_the_race_of_learning_drafts_has_a_row_per_prompt_draft_and_domain(tmp_p
     ladder = tiny_ladder(runtime="fast")
     monkeypatch.setenv("SPECDEC_CACHE", str(tmp_path / "cache"))
     changed = {"load_ladder": lambda **_: ladder, "with_int8_drafts": lambda one: one, "TOKENS": 4}
-    changed |= {"SAMPLERS": (Sampler(0),), "DOMAINS": ("chat", "math")}
+    changed |= {"SAMPLERS": (Sampler(0),)}
+    monkeypatch.setattr(target_text, "DOMAINS", ("chat", "math"))
     for name, value in (changed | {"PLACE": tmp_path / "learning.csv"}).items():
         monkeypatch.setattr(learning, name, value)
-    learning.main(["--limit", "1"])
+    verbs.run("measure", "learning", "--limit", "1")
     found = pd.read_csv(learning.PLACE)
     assert list(found.columns) == learning.COLUMNS
     assert len(found) == 2 * len(learning.learning_settings(ladder, Sampler(0)))

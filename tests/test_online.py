@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from specdec_lib.models.students import build_student
-from specdec_lib.suite.distil import online, online_command
+from specdec_lib.suite.distil import online
 from specdec_lib.suite.distil.batches import batch_of, batches
 from specdec_lib.suite.distil.online import (
     LayerStudent,
@@ -16,6 +16,7 @@ from specdec_lib.suite.distil.online import (
     train_online,
 )
 from tests.test_distil import HEAD, network, texts
+from tests.verbs import run
 
 
 @pytest.fixture(autouse=True)
@@ -107,9 +108,15 @@ def test_a_draft_that_is_the_target_is_always_right_and_another_is_not():
     ],
 )
 def test_a_wrong_length_is_refused_before_anything_is_judged(line, said, tmp_path):
-    given = ["--judged", str(tmp_path / "none"), "--out", str(tmp_path / "out"), *line.split()]
+    given = [
+        "--judged",
+        str(tmp_path / "none"),
+        "--out",
+        str(tmp_path / "out"),
+        *line.split(),
+    ]
     with pytest.raises(ValueError, match=said):
-        online_command.main(given)
+        run("distil", "online", *given)
 
 
 def test_steps_or_seconds_are_given():

@@ -14,8 +14,10 @@ import pytest
 
 from specdec_lib.suite.distil import passages
 from specdec_lib.suite.distil.passages import Piece, package_pieces, read_pieces, write_pieces
+from specdec_lib.suite.distil.places import passages_file
 from specdec_lib.suite.distil.requests import KINDS, LANGUAGES, OPENINGS, Requests
 from specdec_lib.suite.distil.writing import ABOUT_OTHERS, KEPT_OUT, SHORT, given_pieces, planned
+from tests.verbs import run
 
 PROSE = "\n\n".join(f"Paragraph {number} says something. " * 12 for number in range(40))
 CODE = '''
@@ -111,11 +113,12 @@ def test_pieces_come_back_from_their_file(tmp_path):
 
 def test_the_command_writes_the_pieces_of_a_folder(tmp_path, capsys):
     out = tmp_path / "out" / "pieces.jsonl.gz"
+    words = ["distil", "passages", "--archives", str(tmp_path), "--passages", str(out)]
     with pytest.raises(ValueError, match=r"has no archive \.tar\.gz, \.whl or \.zip"):
-        passages.main(["--archives", str(tmp_path), "--passages", str(out)])
+        run(*words)
     archive(tmp_path, "sample", "MIT")
     archive(tmp_path, "other", "GPL-3.0")
-    passages.main(["--archives", str(tmp_path), "--passages", str(out)])
+    run(*words)
     assert "pieces of 1 packages" in capsys.readouterr().out
     assert {one.package for one in read_pieces(out)} == {"sample 1.0"}
 
@@ -159,7 +162,7 @@ def test_every_kind_of_request_is_drawn_and_is_about_its_text():
 
 def test_short_kinds_alone_can_do_without_passages(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("SPECDEC_CACHE", str(tmp_path))
-    usual = passages.passages_file()
+    usual = passages_file()
     assert given_pieces(usual, "short") == []
     assert "all requests are the target's own" in capsys.readouterr().out
     requests = planned([], "short", 0)

@@ -10,9 +10,9 @@ from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.decode import decode
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.planned import SITUATIONS
-from specdec_lib.measure import comparing, racing
 from specdec_lib.measure import plan as planning
 from specdec_lib.measure import planning as measuring
+from specdec_lib.measure import racing
 from specdec_lib.measure.plan import make_plan, plan_in_words
 from specdec_lib.measure.planning import PLANNED
 from specdec_lib.measure.race_table import over_plain, ratio_table
@@ -21,6 +21,7 @@ from specdec_lib.measure.settings.exported import import_setting
 from specdec_lib.measure.trial import Trial
 from specdec_lib.suite.command import main as specdec
 from specdec_lib.workload import Prompt, load_prompts
+from tests.verbs import run
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 GREEDY, SMALL = Sampler(0), {"tokens": 6, "settings": 1}
@@ -134,12 +135,21 @@ def test_the_verdict_follows_from_the_held_out_prompts(seconds, rounds, pays):
 @pytest.mark.parametrize("pays", ["yes", "unclear"])
 def test_the_command_advises_and_writes_a_setting(ladder, tmp_path, monkeypatch, capsys, pays):
     monkeypatch.setenv("SPECDEC_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(comparing, "load_ladder", lambda *_, **__: tiny_ladder())
+    monkeypatch.setattr("specdec_lib.workload.load_ladder", lambda *_, **__: tiny_ladder())
     monkeypatch.setattr(planning, "_pays", lambda best: pays)
     monkeypatch.setattr(planning, "LEAST_FOR_WORDS", 2 if pays == "yes" else 3)
     place = tmp_path / "new.json"
-    line = ["--limit", "2", "--settings", "1", "--max-new-tokens", "4", "--json", str(place)]
-    planning.main(line)
+    line = [
+        "--limit",
+        "2",
+        "--settings",
+        "1",
+        "--max-new-tokens",
+        "4",
+        "--json",
+        str(place),
+    ]
+    run("plan", *line)
     said = capsys.readouterr().out
     assert f"\n{planning.ADVICE[pays]}: on 2 held-out prompts " in said and " on 2 prompts;" in said
     assert "\nBest forecast of another method: " in said and "\nWithout a draft model: " in said
@@ -155,4 +165,4 @@ def test_the_command_advises_and_writes_a_setting(ladder, tmp_path, monkeypatch,
 
 def test_a_place_that_cannot_be_written_to_is_refused_before_models_are_loaded():
     with pytest.raises(ValueError, match="full"):
-        planning.main(["--json", "/dev/full"])
+        run("plan", "--json", "/dev/full")

@@ -127,7 +127,7 @@ def test_variants_race_beside_the_papers_and_equal_ones_once(ladder, monkeypatch
         yield [made(setting=name, passes={"target": 2}, **counts) for name in raced]
 
     monkeypatch.setattr(variants, "race_prompts", race)
-    table = variants.time_cascades(ladder, "chat", 1, {"a: 1": same, "a: 2": same})
+    table = variants.time_cascades(ladder, "chat", [], {"a: 1": same, "a: 2": same})
     papers = {one.name: one.draft for one in variants.paper_settings(ladder)}
     assert raced == [*papers, "a: 1"] and papers["cascade, K00 = 2"].lengths == (2, 10)
     own = table[table.draft.str.startswith("a: ")]

@@ -18,14 +18,14 @@ from specdec_lib.suite import notebook
 from specdec_lib.suite.command import main as specdec
 from specdec_lib.suite.gallery.manifest import Manifest, made_here, read_manifest
 from specdec_lib.suite.notebook import NOTEBOOKS
-from specdec_lib.suite.reproduce import command, plan
-from specdec_lib.suite.reproduce.command import main
+from specdec_lib.suite.reproduce import plan, running
+from tests.verbs import reproduce
 
 
 def test_a_run_takes_parameters_writes_its_manifest_and_resumes(toys, figures, capsys):
     path = write_toy(toys, "00_toy", GOOD)
     before = path.read_bytes()
-    assert main(["--set", "width=3"], notebooks=toys) == 0
+    assert reproduce(["--set", "width=3"], toys) == 0
     assert (figures / "00_toy.csv").read_text() == "3" and path.read_bytes() == before
     told = json.loads((figures / "runs" / "00_toy.json").read_text())
     assert told["parameters"] == {"width": 3} and told["state"] == "finished"
@@ -33,7 +33,7 @@ def test_a_run_takes_parameters_writes_its_manifest_and_resumes(toys, figures, c
     said = capsys.readouterr()
     assert said.out == "00_toy: runs, never run in this folder; with width=3\n"
     assert "00_toy: finished after " in said.err
-    assert main(["--set", "width=3"], notebooks=toys) == 0
+    assert reproduce(["--set", "width=3"], toys) == 0
     said = capsys.readouterr()
     assert said.out == "00_toy: unchanged since its last run; with width=3\n"
     assert said.err == f"all figures: {figures / 'index.html'}\n"
@@ -43,7 +43,7 @@ def test_a_failing_notebook_is_named_and_the_others_finish(toys, figures, capsys
     """Outputs are stored without a trace of the run; a notebook that fails stays as it was."""
     bad = write_toy(toys, "00_bad", "zero = 0\nwidth / zero")
     before, good = bad.read_bytes(), write_toy(toys, "01_good", GOOD)
-    assert main(["--refresh"], notebooks=toys) == 1
+    assert reproduce(["--refresh"], toys) == 1
     said, kept = capsys.readouterr().err, figures / "runs" / "00_bad.ipynb"
     failed = "error: 00_bad.ipynb, code cell In [2], which begins 'zero = 0': ZeroDivisionError"
     assert failed in said and f"the run is kept in {kept}" in said
@@ -69,14 +69,14 @@ def test_a_failing_notebook_is_named_and_the_others_finish(toys, figures, capsys
         ("--set width=3 width=4", "--set takes name=value, each name once, got 'width=4'"),
         ("--only 07", "--only 07 names no notebook; there are 00_toy"),
         ("--refresh --set width=3", "--refresh stores what the defaults give"),
-        ("--check --refresh", "not allowed with argument"),
+        ("--check --refresh", "does not go with"),
         ("--out /proc/nowhere", "the folder /proc/nowhere cannot be written to"),
     ],
 )
 def test_a_wrong_request_is_refused_before_anything_runs(toys, figures, arguments, reason):
     write_toy(toys, "00_toy", GOOD)
     with pytest.raises(ValueError, match=re.escape(reason)):
-        main(arguments.split(), notebooks=toys)
+        reproduce(arguments.split(), toys)
     assert not figures.exists()
 
 
@@ -112,7 +112,7 @@ def test_a_value_out_of_its_limits_is_refused_by_the_parameters_name_and_no_kern
     figures, capsys, monkeypatch, given, reason
 ):
     """Through the command, whose line names no option that it lacks."""
-    monkeypatch.setattr(command, "run_notebook", lambda *_, **__: pytest.fail("a kernel starts"))
+    monkeypatch.setattr(running, "run_notebook", lambda *_, **__: pytest.fail("a kernel starts"))
     with pytest.raises(SystemExit, match="2"):
         specdec(["reproduce", "--set", *given.split()])
     said = capsys.readouterr().err
@@ -134,11 +134,11 @@ def test_list_shows_parameters_and_runs_nothing(toys, figures, capsys):
     write_toy(toys, "00_toy", GOOD)
     write_toy(toys, "01_toy", GOOD, "width = 2")
     write_toy(toys, "02_toy", GOOD, "").with_name("03_other.ipynb").write_text("[]")
-    assert main(["--list", "--only", "00", "01_toy", "02"], notebooks=toys) == 0
+    assert reproduce(["--list", "--only", "00", "01_toy", "02"], toys) == 0
     shown = "00_toy\n    width: int = 2  branches per level\n01_toy\n    width: None = 2\n02_toy\n"
     assert capsys.readouterr().out == shown and not figures.exists()
     with pytest.raises(ValueError, match="is no notebook"):
-        main(["--list"], notebooks=toys)
+        reproduce(["--list"], toys)
 
 
 def test_the_full_profile_is_read_and_checked_and_a_setting_wins(toys, figures):
@@ -196,7 +196,7 @@ def test_what_is_unchanged_is_skipped_and_what_is_not_says_why(toys, figures, ca
         (["--fresh"], "runs, asked to run again"),
         (["--set", "width=3"], "runs, changed since its last run: parameters; with width=3"),
     ):
-        assert main(["--dry-run", *more], notebooks=toys) == 0
+        assert reproduce(["--dry-run", *more], toys) == 0
         assert capsys.readouterr().out == f"00_toy: {said}\n"
     (figures / "00_toy.csv").write_text("3")
     assert run.why() == "not as the last run left it: 00_toy.csv"
@@ -211,8 +211,8 @@ def test_what_is_unchanged_is_skipped_and_what_is_not_says_why(toys, figures, ca
 
 
 RUNNER = (
-    "import sys; from pathlib import Path; from specdec_lib.suite.reproduce.command import main;"
-    "main([], notebooks=Path(sys.argv[1]))"
+    "import sys; from pathlib import Path; from tests.verbs import reproduce;"
+    "reproduce([], Path(sys.argv[1]))"
 )
 
 
@@ -229,7 +229,7 @@ def test_a_run_that_is_killed_is_resumed_and_swept_up(toys, figures, capsys):
         process.wait()
     assert slow.why() == "its last run was interrupted"
     (figures / f".a.csv.{process.pid}.partial").write_text("cut o")
-    assert main([], notebooks=toys) == 0
+    assert reproduce([], toys) == 0
     said = capsys.readouterr().err
     assert "half-written by a run that was killed" in said and "01_slow: finished" in said
     assert not [path for path in figures.rglob(".*")] and slow.kept.exists()
@@ -243,8 +243,8 @@ def test_an_interrupt_stops_the_rest_and_keeps_what_is_finished(toys, figures, c
 
     for name in ("00_toy", "01_toy", "02_toy"):
         write_toy(toys, name, GOOD)
-    monkeypatch.setattr(command, "run_notebook", interrupted)
-    assert main([], notebooks=toys) == 130
+    monkeypatch.setattr(running, "run_notebook", interrupted)
+    assert reproduce([], toys) == 130
     said = capsys.readouterr().err
     assert "the same command goes on from here" in said and "error: 00_toy failed" in said
     assert (figures / "index.html").exists() and "02_toy" not in said

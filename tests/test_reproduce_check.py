@@ -6,7 +6,7 @@ import pytest
 from toys import write_toy
 
 from specdec_lib.suite.reproduce.checking import SAME, compared_tables
-from specdec_lib.suite.reproduce.command import main
+from tests.verbs import reproduce
 
 TIMED = (
     "import time\nfrom pathlib import Path\nimport os\n"
@@ -19,20 +19,20 @@ def test_check_compares_tables_but_for_seconds_and_stores_nothing(toys, figures,
     """Control: a table with another width differs, and so does a run with another parameter."""
     write_toy(toys, "00_toy", TIMED)
     write_toy(toys, "01_toy", TIMED)
-    assert main(["--only", "00"], notebooks=toys) == 0
+    assert reproduce(["--only", "00"], toys) == 0
     table = figures / "00_toy.csv"
     before = table.read_text()
     capsys.readouterr()
-    assert main(["--check", "--only", "00"], notebooks=toys) == 0
+    assert reproduce(["--check", "--only", "00"], toys) == 0
     said = f"00_toy.csv: the same\n1 of 1 tables are those in {figures}, all but measured times\n"
     assert capsys.readouterr().out == said
     (figures / "01_toy.csv").write_text(before.replace("\n2,", "\n3,"))
-    assert main(["--check"], notebooks=toys) == 1
+    assert reproduce(["--check"], toys) == 1
     same, differs, counted = capsys.readouterr().out.splitlines()
     assert same == "00_toy.csv: the same" and counted.startswith("1 of 2 tables are those in ")
     where = 'DataFrame.iloc[:, 0] (column name="width") are different'
     assert differs.startswith(f"01_toy.csv: differs: {where}")
-    assert main(["--check", "--only", "00", "--set", "width=4"], notebooks=toys) == 1
+    assert reproduce(["--check", "--only", "00", "--set", "width=4"], toys) == 1
     assert table.read_text() == before
     assert [path.name for path in figures.glob("*.csv")] == ["00_toy.csv", "01_toy.csv"]
 
@@ -41,10 +41,10 @@ def test_a_notebook_that_fails_while_it_is_checked_is_named_and_the_others_are_c
     toys, figures, capsys
 ):
     write_toy(toys, "00_toy", TIMED)
-    assert main([], notebooks=toys) == 0
+    assert reproduce([], toys) == 0
     write_toy(toys, "01_bad", "zero = 0\nwidth / zero")
     capsys.readouterr()
-    assert main(["--check"], notebooks=toys) == 1
+    assert reproduce(["--check"], toys) == 1
     said = capsys.readouterr()
     assert said.out.startswith("00_toy.csv: the same\n1 of 1 tables")
     assert "error: 01_bad.ipynb, code cell In [2]" in said.err

@@ -11,8 +11,8 @@ from toys import GOOD, write_toy
 from specdec_lib.core.files import write_together
 from specdec_lib.core.locking import only_process
 from specdec_lib.suite.gallery.manifest import Manifest, read_manifest
-from specdec_lib.suite.reproduce import command, plan
-from specdec_lib.suite.reproduce.command import main
+from specdec_lib.suite.reproduce import plan, running
+from tests.verbs import reproduce
 
 
 def test_a_second_run_into_one_folder_is_refused_and_told_who_runs(toys, figures):
@@ -23,7 +23,7 @@ def test_a_second_run_into_one_folder_is_refused_and_told_who_runs(toys, figures
     with only_process(figures / "runs"):
         said = rf"runs is being written to by process {os.getpid()} on .+, since 2\d{{3}}-.* --out"
         with pytest.raises(ValueError, match=said):
-            main([], notebooks=toys)
+            reproduce([], toys)
         assert not (figures / "00_toy.csv").exists()
     owner.write_text("process 1")
     with only_process(figures / "runs"):
@@ -34,7 +34,7 @@ def test_a_second_run_into_one_folder_is_refused_and_told_who_runs(toys, figures
 def test_braces_in_a_folder_are_no_template(toys, tmp_path, monkeypatch):
     write_toy(toys, "00_toy", GOOD)
     folder = tmp_path / "a{width}b}{{{x}}"
-    assert main(["--out", str(folder)], notebooks=toys) == 0
+    assert reproduce(["--out", str(folder)], toys) == 0
     assert (folder / "runs" / "00_toy.ipynb").is_file()
 
 
@@ -48,9 +48,9 @@ def test_the_figures_of_a_run_are_those_it_wrote_by_any_clock(toys, figures, mon
     for name in "00_again.csv", "00_other.csv":
         (figures / name).write_bytes(b"1")
     os.utime(figures / "00_other.csv", (4e9, 4e9))
-    monkeypatch.setattr(command, "_papermill", write)
+    monkeypatch.setattr(running, "_papermill", write)
     run = plan.NotebookRun(write_toy(toys, "00_toy", GOOD), figures)
-    assert command.run_notebook(run) == ""
+    assert running.run_notebook(run) == ""
     assert set(read_manifest(run.manifest).figures) == {"00_new.csv", "00_again.csv"}
     assert run.why() == ""
 
@@ -82,7 +82,7 @@ def test_a_full_disk_fails_one_notebook_and_leaves_what_was_kept(
     run.kept.parent.mkdir(parents=True)
     run.kept.write_text("earlier")
     monkeypatch.setattr(*((place, "write") if place is Manifest else (place,)), full)
-    assert main([], notebooks=toys) == 1
+    assert reproduce([], toys) == 1
     assert "00_toy.ipynb: OSError: [Errno 28] No space left" in capsys.readouterr().err
     assert run.kept.read_text() == "earlier"
 

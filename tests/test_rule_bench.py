@@ -19,6 +19,7 @@ from specdec_lib.measure.rule_bench.rules import draw_once, traverse
 from specdec_lib.measure.rule_bench.verifying import RULES
 from specdec_lib.models.table import joint_distribution
 from specdec_lib.theory.bounds import best_acceptance, best_acceptance_of_two, proposed
+from tests.verbs import run
 
 DRAWN = ("iid", "distinct")  # siblings
 
@@ -147,10 +148,10 @@ def test_a_stopped_run_goes_on_and_counts_every_rule_on_the_same_contexts(
 
     monkeypatch.setattr(verifying, "verify_prompt", counted)
     monkeypatch.setitem(verifying.SIZES, "contexts", 1)
-    given = ["--limit", "1"]
+    given = ["measure", "verifiers", "--limit", "1"]
     with pytest.raises(KeyboardInterrupt):
-        verifying.main(given)
-    verifying.main(given)
+        run(*given)
+    run(*given)
     table = pd.read_csv(verifying.PLACE)
     assert len(asked) == 5 and asked[2] == asked[3] and set(asked) == set(table.prompt)
     assert table.groupby("prompt").size().nunique() == 1

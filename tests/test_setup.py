@@ -105,7 +105,7 @@ def test_a_second_call_imports_neither_torch_nor_transformers(cache):
     (cache / "smollm2").mkdir(parents=True)
     (cache / "smollm2" / setup.PREPARED).write_text("{}")
     code = (
-        "import sys; from specdec_lib.suite.setup import main; main([]);"
+        "import sys; from specdec_lib.suite.command import parse; parse(['setup'])[0]();"
         "print(sorted({'torch', 'transformers', 'numpy'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -26,6 +26,7 @@ from specdec_lib.measure.near_ties import (
 from specdec_lib.models.cached.model import CachedModel
 from specdec_lib.models.loading import DTYPES, on_runtime
 from specdec_lib.models.students import build_student
+from tests.verbs import run
 
 DTYPES_SEEN = pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 FEW = ["--device", "cpu", "--dtype", "float32", "--limit", "1", "--max-new-tokens", "6"]
@@ -221,8 +222,10 @@ def test_what_is_not_finite_is_no_movement_only_where_both_rows_hold_it(spoilt, 
 
 
 def test_the_command_prints_every_difference_and_fails_on_a_bug(capsys, monkeypatch):
-    monkeypatch.setattr(comparing, "load_ladder", lambda *_, dtype, **__: tiny_ladder(dtype))
-    comparing.show_ties(FEW)
+    monkeypatch.setattr(
+        "specdec_lib.workload.load_ladder", lambda *_, dtype, **__: tiny_ladder(dtype)
+    )
+    assert run("ties", *FEW) == 0
     out = capsys.readouterr().out
     assert out.endswith("2 equal, 0 rounding, 0 bug, 0 one stops early\n")
     right = comparing.greedy_texts
@@ -234,10 +237,9 @@ def test_the_command_prints_every_difference_and_fails_on_a_bug(capsys, monkeypa
         return texts | {"speculative": tuple(begun), "generate": other}
 
     monkeypatch.setattr(comparing, "greedy_texts", wrong)
-    with pytest.raises(SystemExit, match="1"):
-        comparing.show_ties(FEW)
+    assert run("ties", *FEW) == 1
     out = capsys.readouterr().out
     assert "plain against generate: bug: the texts part at generated token 5" in out
     assert out.endswith("0 equal, 0 rounding, 1 bug, 1 one stops early\n")
     with pytest.raises(ValueError, match="got 4000"):
-        comparing.show_ties([*FEW, "--max-new-tokens", "4000"])
+        run("ties", *FEW[:-1], "4000")

@@ -1,12 +1,10 @@
-"""`specdec bench`: times every method against what a user would pick instead, into
-data/measured/race_<machine>.csv. Run it where nothing else runs.
+"""Every method against what a user would pick instead, by the clock, where nothing else runs.
 
 Under each sampler methods are tuned on development prompts and race on held-out ones. What is
 finished is kept by prompt, so that a run goes on where it was.
 """
 
 import platform
-from argparse import Namespace
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -18,11 +16,10 @@ from tqdm.auto import tqdm
 
 from specdec_lib.core.chance import Sampler
 from specdec_lib.core.files import cache_folder, check_output
-from specdec_lib.measure.commands.commandline import Parser
-from specdec_lib.measure.commands.pages import replace_marked
 from specdec_lib.measure.fingerprints import fingerprint
 from specdec_lib.measure.latency.passes import machine_name
 from specdec_lib.measure.latency.time_breakdown import method_ledger
+from specdec_lib.measure.pages import replace_marked
 from specdec_lib.measure.race_table import (
     MARKS,
     MEASURED,
@@ -38,6 +35,7 @@ from specdec_lib.measure.ratios import without_few
 from specdec_lib.measure.row_cache import RowCache
 from specdec_lib.measure.settings.bench import ON_TREES, OURS
 from specdec_lib.measure.settings.ladder_drafts import with_int8_drafts
+from specdec_lib.measure.target_text import by_domain
 from specdec_lib.measure.trial import Trial
 from specdec_lib.measure.tuned_methods import (
     BenchPlan,
@@ -47,7 +45,7 @@ from specdec_lib.measure.tuned_methods import (
     prompts_in_turn,
     tune_lineup,
 )
-from specdec_lib.workload import DOMAINS, Ladder, load_ladder
+from specdec_lib.workload import Ladder, load_ladder
 
 SAMPLERS = (Sampler(0), Sampler(1.0, top_k=50), Sampler(1.0))  # the last for plain and best only
 SMOKE = BenchPlan(prompts=(1, 1, 1), development=1, tokens=20, stages=(1, 1), most=4)
@@ -72,7 +70,7 @@ def benchmark(
         same = asdict(replace(plan, prompts=(), others=0))
         keep = keep / fingerprint(machine_name(), same, models)
         say(f"what is finished is kept in {keep}, and a run that was stopped goes on there")
-    chosen, few = "", prompts_in_turn("development", 1)
+    chosen, few = "", prompts_in_turn("development", 1, plan.source)
     for sampler, count in zip(SAMPLERS, plan.prompts, strict=True):
         whole = sampler.temperature == 0 or sampler.top_k is not None or not chosen
         needed = ("tree", chosen) if chosen in ON_TREES else (chosen,)
@@ -81,7 +79,8 @@ def benchmark(
         [row] = RowCache(folder).rows("lineup", lambda asked=asked: [asdict(tune_lineup(*asked))])
         lineup = Lineup(**row)
         main, others = contenders(ladders, sampler, lineup)
-        prompts, many = prompts_in_turn("held-out", count), plan.others * len(DOMAINS)
+        prompts = prompts_in_turn("held-out", count, plan.source)
+        many = plan.others * len(by_domain(prompts))
         options, timings = plan.limits | {"folder": folder, "warm_up": plan.tokens}, []
         for racing, own in ([*main, *others], prompts[:many]), (main, prompts[many:]):
             for found in race_prompts(racing, ladder, tqdm(own, "prompts"), **options):
@@ -93,24 +92,19 @@ def benchmark(
         chosen = lineup.chosen or chosen
 
 
-def main(arguments: list[str] | None = None) -> None:
-    """Parse the command line, measure, write the tables and print the main one."""
-    given = _parsed(arguments)
-    if given.threads:
-        torch.set_num_threads(given.threads)
-    runtimes = ("int8",) if given.edition == "int8" else ("reference", "fast")
+def race_all(
+    edition: str, plan: BenchPlan, out: Path | None, *, smoke: bool = False
+) -> pd.DataFrame:
+    """Race every method in an edition, write the tables and print the main one, which comes back.
+
+    out      the folder of the tables; the pages' tables follow where it is data/measured
+    smoke    nothing is kept or written
+    """
+    runtimes = ("int8",) if edition == "int8" else ("reference", "fast")
     ladders = {name: load_ladder(device="cpu", runtime=name) for name in runtimes}
     ladders[runtimes[-1]] = with_int8_drafts(ladders[runtimes[-1]])
     name = machine_name()
-    places = race_files(given.out, name)
-    for place in (*places, *(page for page, _ in MARKS[given.edition].values())):
-        check_output(place)
-    keep = None if given.smoke else cache_folder() / "race"
-    named = {"most": given.settings, "tokens": given.max_new_tokens}
-    named |= {"prompts": given.limit, "others": given.others}
-    named |= {"seed": given.seed, "hugging": given.edition == "exact"}
-    asked = {name: one for name, one in named.items() if one is not None}
-    plan = replace(SMOKE if given.smoke else BenchPlan(), **asked)
+    keep = None if smoke else cache_folder() / "race"
     found = list(benchmark(ladders, plan, lambda line: print(line, flush=True), keep))
     timings = [timing for own, *_ in found for timing in own]
     chosen = {
@@ -120,32 +114,25 @@ def main(arguments: list[str] | None = None) -> None:
     versions = f"python {platform.python_version()}, torch {torch.__version__}"
     versions += f", transformers {transformers.__version__}"
     where = {"machine": name, "threads": torch.get_num_threads(), "versions": versions}
-    table = without_few(ratio_table(timings, chosen).assign(edition=given.edition, **where))
+    table = without_few(ratio_table(timings, chosen).assign(edition=edition, **where))
     print(table[SHOWN].round(2).to_string(index=False))
-    if not given.smoke:
-        per_prompt = race_rows(timings)
-        per_prompt["least_seconds"] = per_prompt.seconds
-        tables = (table, per_prompt, pd.concat([own for *_, own in found]))
-        for (place, columns), one in zip(places.items(), tables, strict=True):
-            write_table(place, one.assign(edition=given.edition), columns)
-        if given.out == MEASURED:
-            for mark, page, raced in shown_races(given.edition):
-                replace_marked(mark, speeds(raced), page)
-    print("nothing was kept" if given.smoke else f"written to {given.out}")
+    if smoke or out is None:
+        print("nothing was kept")
+        return table
+    per_prompt = race_rows(timings)
+    per_prompt["least_seconds"] = per_prompt.seconds
+    tables = (table, per_prompt, pd.concat([own for *_, own in found]))
+    for (place, columns), one in zip(race_files(out, name).items(), tables, strict=True):
+        write_table(place, one.assign(edition=edition), columns)
+    if out == MEASURED:
+        for mark, page, raced in shown_races(edition):
+            replace_marked(mark, speeds(raced), page)
+    print(f"written to {out}")
+    return table
 
 
-def _parsed(arguments: list[str] | None) -> Namespace:
-    parser = Parser("bench", __doc__)
-    add = parser.add_argument
-    add("--smoke", action="store_true", help="everything once, on a few prompts; nothing is kept")
-    add("--threads", type=int, help="of torch; by default torch's own choice")
-    told = "of the models: exact beside Hugging Face, or int8, which is another model"
-    add("--edition", choices=MARKS, default="exact", help=f"{told} (default: exact)")
-    limits = "held-out prompts of each domain: greedy, T = 1 with top-k 50, T = 1 (the best only)"
-    add("--limit", type=int, nargs=3, metavar=("GREEDY", "TOP_K", "FREE"), help=limits)
-    add("--others", type=int, help="of these prompts, those that the slower baselines run too")
-    add("--settings", type=int, help="of each method, tried on development prompts (default: all)")
-    parser.add_common("--max-new-tokens")
-    parser.add_common("--seed", 0)
-    parser.add_common("--out", MEASURED)
-    return parser.parse_args(arguments)
+def check_places(edition: str, out: Path) -> None:
+    """Raise ValueError if a file that `race_all` writes cannot be written."""
+    pages = [page for page, _ in MARKS[edition].values()] if out == MEASURED else []
+    for place in (*race_files(out, machine_name()), *pages):
+        check_output(place)

@@ -1,10 +1,8 @@
-"""`specdec compare`: measures whether speculation pays for a pair of models on this machine.
-
-Without --target and --draft it takes the embedded models. Run it where nothing else runs.
+"""Whether speculation pays for a pair of models on this machine, beside what Hugging Face does; and
+where greedy texts part, and why.
 """
 
 import warnings
-from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
@@ -12,7 +10,6 @@ from itertools import chain
 import pandas as pd
 import torch
 from tqdm.auto import tqdm
-from transformers.utils.logging import set_verbosity_error
 
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.decode import decode
@@ -21,26 +18,22 @@ from specdec_lib.core.kinds import checked
 from specdec_lib.core.protocols import Draft
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.trees.growing import TreeDraft
-from specdec_lib.measure.commands.commandline import Parser, write_csv
 from specdec_lib.measure.contenders import Contender, hugging_contenders, our_contenders
 from specdec_lib.measure.near_ties import BUG, EARLY, VERDICTS, near_tie
 from specdec_lib.measure.racing import race_prompts
-from specdec_lib.measure.ratios import sampling_of, without_few
+from specdec_lib.measure.ratios import sampling_of
 from specdec_lib.measure.settings.compare import ASSISTED, EIGHT, USUAL
 from specdec_lib.measure.settings.names import GENERATE
 from specdec_lib.measure.settings.setting import Setting
 from specdec_lib.measure.trial import trial_table
 from specdec_lib.measure.tuned_methods import Lineup, method_contenders
-from specdec_lib.measure.verdict import method_summary, verdict
 from specdec_lib.models.fast.model import FastModel
 from specdec_lib.models.generation import generation_notes
-from specdec_lib.models.loading import DTYPES, RUNTIMES, why_not_fast
-from specdec_lib.workload import DOMAINS, WHOLE, Ladder, Prompt, load_ladder, load_prompts, neutral
+from specdec_lib.models.loading import why_not_fast
+from specdec_lib.workload import DOMAINS, WHOLE, Ladder, Prompt, load_prompts, neutral
 
 SHOWN = """method tokens_per_round acceptance_rate ms_per_token speed_up speed_up_low speed_up_high
     same""".split()
-TIES = """compare greedy texts of a model written in three ways, and say whether rounding or a bug
-    parts them; exit status 1 if a difference is not rounding"""
 EQUAL = "equal"
 
 
@@ -118,72 +111,31 @@ def compare_methods(
         return trial_table(chain.from_iterable(raced))
 
 
-def main(arguments: list[str] | None = None) -> None:
-    """Parse the command line, compare, and print the table and the verdict."""
-    parser = Parser("compare", __doc__)
-    add_models(parser, "float32", limit=10, max_new_tokens=40)
-    told = "of our loop (default: reference; `plan` takes auto)"
-    parser.add_argument("--runtime", default="reference", choices=RUNTIMES, help=told)
-    parser.add_common("--temperature", 0.0)
-    parser.add_common("--top-k")
-    parser.add_common("--seed", 0)
-    parser.add_common("--csv")
-    given = parser.parse_args(arguments)
-    set_verbosity_error()  # assisted generation warns about the calls that it makes itself
-    sampler = Sampler(given.temperature, top_k=given.top_k)
-    prompts, ladder = load_given(given)
-    print(_heading(ladder, sampler, given, len(prompts)), flush=True)
-    limits = {"max_new_tokens": given.max_new_tokens, "seed": given.seed}
-    summary = method_summary(compare_methods(ladder, prompts, sampler, **limits))
-    table = without_few(summary)
-    print(table[SHOWN].round(2).to_string(index=False, na_rep="–"))
-    print(f"\n{verdict(summary)}", flush=True)
-    if given.csv:
-        write_csv(table, given.csv, 6)
-
-
-def _heading(ladder: Ladder, sampler: Sampler, given: Namespace, prompts: int) -> str:
+def heading(ladder: Ladder, sampler: Sampler, prompts: str, runtime: str) -> str:
+    """What is compared, in lines: models, threads, prompts, sampler, and notes on the models."""
     cards = ladder.card["models"]
     sizes = [f"{name} {cards[name]['parameters']:,}" for name in ("target", "draft")]
-    said = f"parameters: {', '.join(sizes)}; {ladder.target.runtime}; {torch.get_num_threads()}"
-    said += f" threads\nprompts: {prompts} of {given.prompts}, at most {given.max_new_tokens}"
-    said += f" tokens each, {sampling_of(sampler.temperature, sampler.top_k)}"
-    notes = generation_notes(ladder.target.model, ladder.tokenizer)
-    return "\n".join((said, *runtime_notes(ladder, given.runtime), *notes))
+    lines = [
+        f"parameters: {', '.join(sizes)}; {ladder.target.runtime}; {torch.get_num_threads()}"
+        " threads",
+        f"{prompts}, {sampling_of(sampler.temperature, sampler.top_k)}",
+    ]
+    return "\n".join((*lines, *notes_on(ladder, runtime)))
 
 
-def runtime_notes(ladder: Ladder, runtime: str) -> list[str]:
-    """A line for each model that `auto` runs on the reference runtime, which says why."""
+def notes_on(ladder: Ladder, runtime: str) -> list[str]:
+    """A line for each model that `auto` runs on the reference runtime, which says why, and for each
+    of the target's generation settings that is not followed.
+    """
     models = {"target": ladder.target, "draft": ladder.draft}
     reasons = {name: why_not_fast(one) for name, one in models.items() if runtime == "auto"}
-    return [f"the {name} is not on the fast runtime: {one}" for name, one in reasons.items() if one]
+    slow = [f"the {name} is not on the fast runtime: {one}" for name, one in reasons.items() if one]
+    return [*slow, *generation_notes(ladder.target.model, ladder.tokenizer)]
 
 
-def add_models(parser: Parser, dtype: str, limit: int, max_new_tokens: int) -> None:
-    """The options that name a pair of models and the prompts that it continues."""
-    add = parser.add_argument
-    add("--target", help="a folder in hub format, or a hub name (default: the embedded target)")
-    add("--draft", help="the same, of the draft")
-    add("--tokenizer", help="the folder of the tokenizer, where the target's has none")
-    add("--device", default="auto", help='"auto", "cpu", "cuda", …')
-    add("--dtype", default=dtype, choices=DTYPES)
-    add("--threads", type=int, help="of torch; by default torch's own choice")
-    parser.add_common("--prompts", "chat")
-    parser.add_common("--limit", limit)
-    parser.add_common("--max-new-tokens", max_new_tokens)
-
-
-def load_given(given: Namespace) -> tuple[list[Prompt], Ladder]:
-    """The prompts and the models that the options name, and so many threads of torch. Nothing
-    warns of `generation_notes`: the commands print them.
-    """
-    if given.threads is not None:
-        torch.set_num_threads(given.threads)
-    split = "held-out" if given.prompts in DOMAINS else WHOLE
-    prompts = load_prompts(given.prompts, split, given.limit)
-    named = ("tokenizer", "device", "dtype", "runtime")
-    options = {name: one for name, one in vars(given).items() if name in named}
-    return prompts, load_ladder(given.target, given.draft, warn=False, **options)
+def given_prompts(prompts: str, limit: int) -> list[Prompt]:
+    """The first prompts of a set, of a domain the held-out ones, or of a file."""
+    return load_prompts(prompts, "held-out" if prompts in DOMAINS else WHOLE, limit)
 
 
 def greedy_texts(
@@ -201,26 +153,26 @@ def greedy_texts(
         return found | {"generate": generate.run(prompt, tokens, 0).tokens}
 
 
-def show_ties(arguments: list[str] | None = None) -> None:
-    """Run `specdec ties`: print every difference, and exit with 1 if one is not rounding."""
-    parser = Parser("ties", TIES)
-    add_models(parser, "bfloat16", limit=8, max_new_tokens=64)
-    given = parser.parse_args(arguments)
-    verdicts, tokens = [], given.max_new_tokens
-    prompts, ladder = load_given(given)
+def print_ties(ladder: Ladder, prompts: Sequence[Prompt], max_new_tokens: int) -> int:
+    """Print every difference between the greedy texts of prompts; the exit status comes back: 1 if
+    one is not rounding, else 0.
+    """
+    verdicts = []
     for note in generation_notes(ladder.target.model, ladder.tokenizer):
         print(note)
     for prompt in prompts:
         context = ladder.encode(prompt)
-        if tokens > (most := ladder.target.max_positions - len(context)):
-            after = f"after the prompt {prompt.name}, got {tokens}"
-            raise ValueError(f"--max-new-tokens is 1 to {most} {after}")
-        texts = greedy_texts(ladder, context, tokens)
+        most = ladder.target.max_positions - len(context)
+        if max_new_tokens > most:
+            raise ValueError(
+                f"--max-new-tokens is 1 to {most} after the prompt {prompt.name},"
+                f" got {max_new_tokens}"
+            )
+        texts = greedy_texts(ladder, context, max_new_tokens)
         for way in ("speculative", "generate"):
             tie = near_tie(ladder.target, context, texts["plain"], texts[way])
             verdicts.append(tie.verdict if tie else EQUAL)
             report = tie.report(ladder.text) if tie else EQUAL
             print(f"{prompt.name}, plain against {way}: {report}")
     print(", ".join(f"{verdicts.count(verdict)} {verdict}" for verdict in (EQUAL, *VERDICTS)))
-    if BUG in verdicts or EARLY in verdicts:  # all ways write as many tokens
-        raise SystemExit(1)
+    return int(BUG in verdicts or EARLY in verdicts)  # all ways write as many tokens

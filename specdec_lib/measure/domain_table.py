@@ -1,24 +1,20 @@
-"""`specdec measure table`: tokens per round and acceptance by domain and sampler, on the held-out
-prompts, counted along the target's stored texts; into data/measured and the README.
-
-Every tenth prompt is really decoded too. A run that was interrupted goes on where it was.
+"""Tokens per round and acceptance by domain and sampler, counted along the target's texts. Every
+tenth prompt is really decoded too. A run that was interrupted goes on where it was.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 import pandas as pd
 
 from specdec_lib.core.files import DATA, cache_folder
-from specdec_lib.measure.cluster import Cluster, LadderRecipe, opened
-from specdec_lib.measure.commands.commandline import parse_measurement, write_csv
-from specdec_lib.measure.commands.pages import README, replace_marked
+from specdec_lib.measure.cluster import Cluster, LadderRecipe
 from specdec_lib.measure.ratios import summarise_rounds, with_interval, with_sampling
 from specdec_lib.measure.replaying import sweep
 from specdec_lib.measure.settings.setting import Setting
 from specdec_lib.measure.settings.staged import staged_settings
 from specdec_lib.measure.settings.table import table_settings
-from specdec_lib.measure.target_text import every_domain, stored_texts
+from specdec_lib.measure.text_writing import texts_after
 from specdec_lib.workload import DOMAINS, Ladder, Prompt
 
 LADDER = LadderRecipe(device="cpu", runtime="fast")
@@ -32,49 +28,47 @@ COLUMNS = """domain sampling draft tokens_per_round tokens_per_round_low tokens_
     middle_passes_per_round prompts tokens repetition decoded agreeing""".split()
 
 
-def main(arguments: list[str] | None = None) -> None:
-    """Run the command."""
-    given = parse_measurement("measure table", __doc__, [PLACE, README], arguments, 60, counts=True)
-    with opened(given.scheduler, LADDER) as cluster:
-        prompts, run = held_out_sweep(table_settings, given.limit, cluster)
-        few = prompts[::EVERY]
-        rows = run(prompts, max_new_tokens=256)
-        replayed = run(few, max_new_tokens=DECODED_TOKENS)
-        real = run(few, max_new_tokens=DECODED_TOKENS, texts=())
+def measure_domains(prompts: Sequence[Prompt], cluster: Cluster | None = None) -> pd.DataFrame:
+    """`summarise_domains` of `table_settings` on these prompts, every tenth really decoded too."""
+    run = text_sweep(table_settings, prompts, cluster)
+    few = prompts[::EVERY]
+    rows = run(prompts, max_new_tokens=256)
+    replayed = run(few, max_new_tokens=DECODED_TOKENS)
+    real = run(few, max_new_tokens=DECODED_TOKENS, texts=())
     agrees = (real[COUNTS].fillna(0) == replayed[COUNTS].fillna(0)).all(axis=1)
-    table = summarise_domains(with_domain(rows), with_domain(replayed).assign(agrees=agrees))
-    text = markdown(table)
-    print(text)
-    write_csv(table, PLACE, 6)
-    replace_marked("table", text)
+    checks = with_domain(replayed, prompts).assign(agrees=agrees)
+    return summarise_domains(with_domain(rows, prompts), checks)
 
 
-def measure_staged(arguments: list[str] | None = None) -> None:
-    """Run `specdec measure staged`; an interrupted run goes on where it was."""
-    about = f"run notebook 03's sweep on held-out prompts of every domain, into {STAGED}"
-    given = parse_measurement("measure staged", about, [STAGED], arguments, 8, counts=True)
-    with opened(given.scheduler, LADDER) as cluster:
-        prompts, run = held_out_sweep(staged_settings, given.limit, cluster)
-        rows = with_domain(run(prompts))
-    timed = rows.filter(regex="seconds")  # along texts the target takes none
-    write_csv(rows.drop(columns=["sampling", "stop", *timed]), STAGED, 5)
-
-
-def held_out_sweep(
-    settings: Callable[[Ladder], list[Setting]], limit: int, cluster: Cluster | None = None
-) -> tuple[list[Prompt], Callable[..., pd.DataFrame]]:
-    """So many held-out prompts of each domain, and `sweep` of these settings of the ladder, along
-    the stored texts, its rows kept in the cache; on the workers of a cluster, if one is given.
+def measure_staged(prompts: Sequence[Prompt], cluster: Cluster | None = None) -> pd.DataFrame:
+    """The rows of `staged_settings` on these prompts, without seconds: along a text the target
+    takes none.
     """
-    prompts = every_domain("held-out", limit)
+    rows = with_domain(text_sweep(staged_settings, prompts, cluster)(prompts), prompts)
+    timed = rows.filter(regex="seconds")
+    return rows.drop(columns=["sampling", "stop", *timed])
+
+
+def text_sweep(
+    settings: Callable[[Ladder], list[Setting]],
+    prompts: Sequence[Prompt],
+    cluster: Cluster | None = None,
+) -> Callable[..., pd.DataFrame]:
+    """`sweep` of these settings of the ladder along what the target writes after prompts, its rows
+    kept in the cache; on the workers of a cluster, if one is given.
+    """
     ladder = LADDER.load()
-    run = partial(sweep, settings(ladder), ladder=ladder, texts=stored_texts(), cluster=cluster)
-    return prompts, partial(run, keep=cache_folder() / "sweeps")
+    tried = settings(ladder)
+    samplers = list(dict.fromkeys(one.sampler for one in tried))
+    texts = texts_after(prompts, samplers, ladder, cluster=cluster)
+    keep = cache_folder() / "sweeps"
+    return partial(sweep, tried, ladder=ladder, texts=texts, cluster=cluster, keep=keep)
 
 
-def with_domain(table: pd.DataFrame) -> pd.DataFrame:
-    """The rows of a sweep with columns `sampling` and `domain`."""
-    return with_sampling(table).assign(domain=table.prompt.str.partition("/")[0])
+def with_domain(table: pd.DataFrame, prompts: Sequence[Prompt]) -> pd.DataFrame:
+    """The rows of a sweep of prompts with columns `sampling` and `domain`."""
+    domains = {prompt.name: prompt.domain for prompt in prompts}
+    return with_sampling(table).assign(domain=table.prompt.map(domains))
 
 
 def summarise_domains(rows: pd.DataFrame, checks: pd.DataFrame) -> pd.DataFrame:
@@ -83,8 +77,9 @@ def summarise_domains(rows: pd.DataFrame, checks: pd.DataFrame) -> pd.DataFrame:
 
     checks    `KEYS`, and whether decoding gave the counts of the replay, as `agrees`
     """
+    domains = [*rows.domain.unique()]
     rows, checks = (
-        pd.concat([*(one[one.domain == name] for name in DOMAINS), one.assign(domain=ALL)])
+        pd.concat([*(one[one.domain == name] for name in domains), one.assign(domain=ALL)])
         for one in (rows, checks)
     )
     found = summarise_rounds(rows, KEYS).set_index(KEYS)

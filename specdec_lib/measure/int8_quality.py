@@ -1,6 +1,6 @@
-"""`specdec measure editions`: how far the target's int8 edition is from the exact one, on the texts
-that the target wrote at temperature 1 after held-out prompts: the loss in nats per token, the
-Kullback-Leibler divergence, and how often both choose the same likeliest token.
+"""How far the target's int8 edition is from the exact one, on the texts that the target writes at
+temperature 1: the loss in nats per token, the Kullback-Leibler divergence, and how often both
+choose the same likeliest token.
 """
 
 import functools
@@ -9,43 +9,33 @@ from collections.abc import Sequence
 import pandas as pd
 from transformers import PreTrainedModel
 
-from specdec_lib.core.chance import Sampler
 from specdec_lib.core.context import Context
 from specdec_lib.core.files import DATA
 from specdec_lib.core.protocols import LanguageModel
 from specdec_lib.core.tree import TokenTree
-from specdec_lib.measure.cluster import LadderRecipe, opened, spread_rows
-from specdec_lib.measure.commands.commandline import parse_measurement, write_csv
+from specdec_lib.measure.cluster import Cluster, LadderRecipe, spread_rows
 from specdec_lib.measure.ratios import Ratio, summarise
-from specdec_lib.measure.row_cache import Row, RowCache
-from specdec_lib.measure.target_text import every_domain, find_text, stored_texts
+from specdec_lib.measure.row_cache import Row, RowCache, key_of
+from specdec_lib.measure.settings.setting import WARM
+from specdec_lib.measure.target_text import find_text
+from specdec_lib.measure.text_writing import texts_after
 from specdec_lib.models.fast.model import FastModel
 from specdec_lib.models.fast.weights import EDITIONS
 from specdec_lib.workload import Ladder, Prompt
 
+LADDER = LadderRecipe(device="cpu", runtime="reference")
 PLACE = DATA / "measured" / "editions.csv"
 
 
-def main(arguments: list[str] | None = None) -> None:
-    """Run the command."""
-    given = parse_measurement("measure editions", __doc__, [PLACE], arguments, 8, counts=True)
-    texts = stored_texts([Sampler(1.0)])
-    prompts = every_domain("held-out", given.limit)
-    items = [(prompt.name, (prompt, find_text(texts, prompt).tokens)) for prompt in prompts]
-    recipe = LadderRecipe(device="cpu", runtime="reference")
-    with opened(given.scheduler, recipe) as cluster:
-        rows = spread_rows(
-            edition_rows,
-            items,
-            recipe.load(),
-            {},
-            RowCache(None),
-            cluster=cluster,
-            label="editions",
-        )
-    table = summarise_editions(pd.DataFrame(rows)).round(6)
-    print(table.to_string(index=False))
-    write_csv(table, PLACE)
+def measure_editions(prompts: Sequence[Prompt], cluster: Cluster | None = None) -> pd.DataFrame:
+    """`summarise_editions` of the target on what it writes after these prompts."""
+    ladder = LADDER.load()
+    texts = texts_after(prompts, [WARM], ladder, cluster=cluster)
+    items = [(key_of(prompt), (prompt, find_text(texts, prompt).tokens)) for prompt in prompts]
+    rows = spread_rows(
+        edition_rows, items, ladder, {}, RowCache(None), cluster=cluster, label="editions"
+    )
+    return summarise_editions(pd.DataFrame(rows)).round(6)
 
 
 def edition_rows(ladder: Ladder, item: tuple[Prompt, tuple[int, ...]]) -> list[Row]:

@@ -1,9 +1,5 @@
-"""`specdec measure learning`: drafts without a network, and those that learn while they decode, by
-the clock, into data/measured/learning.csv: a row per held-out prompt, sampler and draft. Run it
-where nothing else runs.
-
-Each draft begins every domain knowing a few tokens of a development prompt, and reads its held-out
-prompts in one order: an interrupted run goes on with the first prompt of the domain it was at.
+"""Drafts without a network, and those that learn while they decode, by the clock. An interrupted
+run goes on with the first prompt of the domain it was at.
 """
 
 from collections.abc import Sequence
@@ -15,7 +11,6 @@ from tqdm.auto import tqdm
 
 from specdec_lib.core.chance import Sampler
 from specdec_lib.core.files import DATA, cache_folder
-from specdec_lib.measure.commands.commandline import parse_measurement, write_csv
 from specdec_lib.measure.contenders import our_contenders
 from specdec_lib.measure.fingerprints import fingerprint
 from specdec_lib.measure.latency import machine_name
@@ -26,8 +21,9 @@ from specdec_lib.measure.row_cache import Row, RowCache
 from specdec_lib.measure.settings.ladder_drafts import with_int8_drafts
 from specdec_lib.measure.settings.learning import SAMPLERS, learning_settings
 from specdec_lib.measure.settings.names import AUTOREGRESSIVE
+from specdec_lib.measure.target_text import by_domain
 from specdec_lib.measure.trial import Trial, trial_table
-from specdec_lib.workload import DOMAINS, Ladder, Prompt, load_ladder, load_prompts
+from specdec_lib.workload import Ladder, Prompt, load_ladder
 
 PLACE = DATA / "measured" / "learning.csv"
 TOKENS = 128  # new ones per prompt, at most
@@ -59,18 +55,18 @@ def summarise_learning(table: pd.DataFrame) -> pd.DataFrame:
     return found
 
 
-def main(arguments: list[str] | None = None) -> None:
-    """Parse the command line, measure, and write the table."""
-    limit = parse_measurement("measure learning", __doc__, [PLACE], arguments, 10).limit
-    ladder, rows = with_int8_drafts(load_ladder(device="cpu", runtime="fast")), []
-    for sampler, domain in tqdm([*product(SAMPLERS, DOMAINS)], "samplers and domains"):
-        prompts = load_prompts(domain, "held-out", limit)
-        same = fingerprint(machine_name(), sampler, prompts, TOKENS, ladder)
+def measure_learning(prompts: Sequence[Prompt]) -> pd.DataFrame:
+    """A row per prompt, sampler and draft; each draft begins every domain knowing a few tokens of a
+    development prompt, and reads the domain's prompts in their order.
+    """
+    ladder = with_int8_drafts(load_ladder(device="cpu", runtime="fast"))
+    rows = []
+    pairs = [*product(SAMPLERS, by_domain(prompts).items())]
+    for sampler, (domain, its) in tqdm(pairs, "samplers and domains"):
+        same = fingerprint(machine_name(), sampler, its, TOKENS, ladder)
         kept = RowCache(cache_folder() / "learning" / same)
-        timings = kept.rows("timings", partial(time_learning, ladder, sampler, prompts))
+        timings = kept.rows("timings", partial(time_learning, ladder, sampler, its))
         sampling = sampling_of(sampler.temperature, sampler.top_k, sampler.top_p)
         table = trial_table(map(Trial.from_row, timings))
         rows.append(table.assign(domain=domain, sampling=sampling))
-    table = pd.concat(rows).rename(columns={"setting": "draft"})
-    write_csv(table[COLUMNS], PLACE, 6)
-    print(summarise_learning(table).round(3).to_string(index=False))
+    return pd.concat(rows).rename(columns={"setting": "draft"})[COLUMNS]

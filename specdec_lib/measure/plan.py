@@ -1,9 +1,9 @@
-"""`specdec plan`: finds the fastest setting for a pair of models on this machine and these prompts,
-says whether speculation pays at all, and writes the setting as JSON.
+"""The fastest setting for a pair of models on this machine and some prompts, and whether
+speculation pays at all.
 
 Passes are timed, every method is counted along what the target writes on development prompts, and
 the best forecast, the best of another method, and a draft without a model race plain decoding on
-held-out prompts. Without --target and --draft it takes the embedded models. Run it alone.
+held-out prompts.
 """
 
 import math
@@ -16,12 +16,9 @@ import pandas as pd
 from tqdm.auto import tqdm
 
 from specdec_lib.core.chance import Sampler
-from specdec_lib.core.files import cache_folder, check_output, write_whole
 from specdec_lib.core.kinds import Within, checked
 from specdec_lib.core.protocols import Draft
 from specdec_lib.drafts.combined import NoDraft
-from specdec_lib.measure.commands.commandline import Parser
-from specdec_lib.measure.comparing import add_models, load_given, runtime_notes
 from specdec_lib.measure.contenders import our_contenders
 from specdec_lib.measure.fingerprints import fingerprint
 from specdec_lib.measure.latency.passes import machine_name
@@ -29,18 +26,14 @@ from specdec_lib.measure.planning import Named, Tried, forecasts, plan_settings,
 from specdec_lib.measure.race_table import over_plain, ratio_table
 from specdec_lib.measure.racing import race_prompts
 from specdec_lib.measure.ratios import LEAST_FOR_WORDS, with_interval, without_few
-from specdec_lib.measure.settings.exported import export_setting
-from specdec_lib.measure.settings.ladder_drafts import with_int8_drafts
 from specdec_lib.measure.settings.learning import without_network
 from specdec_lib.measure.settings.names import AUTOREGRESSIVE, TOKEN_BY_TOKEN
 from specdec_lib.measure.settings.setting import Setting
 from specdec_lib.measure.text_writing import write_texts
 from specdec_lib.measure.trial import whole
 from specdec_lib.measure.verdict import HARDLY
-from specdec_lib.models.generation import generation_notes
-from specdec_lib.models.loading import RUNTIMES
 from specdec_lib.theory import Margin, margin
-from specdec_lib.workload import Ladder, Prompt, load_prompts
+from specdec_lib.workload import Ladder, Prompt
 
 TOKENS = 64  # new tokens per prompt, at most, as usual
 SETTINGS = 6  # per method, as usual
@@ -161,47 +154,6 @@ def _pays(best: pd.Series) -> str:
     if best.tokens_per_round <= HARDLY or best.ratio < 1:
         return "no"
     return "yes" if best.ratio_low > 1 else "unclear"
-
-
-def main(arguments: list[str] | None = None) -> None:
-    """Parse the command line, measure, print the plan and write its setting."""
-    parser = Parser("plan", __doc__, writes=None)
-    add_models(parser, "float32", limit=10, max_new_tokens=TOKENS)
-    add = parser.add_argument
-    add("--runtime", default="auto", choices=RUNTIMES, help="of our loop (default: fast if it can)")
-    told = f"of each method, counted on development prompts (default: {SETTINGS})"
-    add("--settings", type=int, default=SETTINGS, help=told)
-    add("--json", type=Path, default=Path("plan.json"), help="where the setting is written")
-    parser.add_common("--temperature", 0.0)
-    parser.add_common("--top-k")
-    parser.add_common("--seed", 0)
-    given = parser.parse_args(arguments)
-    check_output(given.json)
-    sampler = Sampler(given.temperature, top_k=given.top_k)
-    development, held_out = (
-        load_prompts(given.prompts, split, given.limit) for split in ("development", "held-out")
-    )
-    ladder = with_int8_drafts(load_given(given)[1])
-    counts = f"{len(development)} development and {len(held_out)} held-out prompts"
-    print(f"{ladder.target.runtime}; {counts} of {given.prompts}", flush=True)
-    notes = generation_notes(ladder.target.model, ladder.tokenizer)
-    for note in (*runtime_notes(ladder, given.runtime), *notes):
-        print(note, flush=True)
-    plan = make_plan(
-        ladder,
-        sampler,
-        development,
-        held_out,
-        keep=cache_folder() / "plan",
-        tokens=given.max_new_tokens,
-        settings=given.settings,
-        seed=given.seed,
-    )
-    write_whole(given.json, export_setting(plan.setting).encode())
-    print(plan_in_words(plan))
-    print(
-        f"The setting is written to {given.json}; `specdec hf {given.json}` shows other engines'."
-    )
 
 
 def plan_in_words(plan: Plan) -> str:

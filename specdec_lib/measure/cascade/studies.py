@@ -1,5 +1,4 @@
-"""`specdec measure cascades`: the tables of the cascade notebook by replay, into
-data/measured/cascade_*.csv, and what a pass costs, into prices.csv.
+"""The tables of the cascade notebook by replay, and what a pass costs.
 
 Settings are tuned on development prompts and measured on held-out ones. An interrupted run goes on
 where it was. The prices are seconds, worth something only where nothing else runs.
@@ -12,7 +11,6 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import torch
 
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.files import DATA, cache_folder
@@ -21,18 +19,20 @@ from specdec_lib.measure.cascade.record import CascadeSetting, Recording, record
 from specdec_lib.measure.cascade.replay import replay_cascade
 from specdec_lib.measure.cascade.tune import Prices, swi_ratio, swi_table
 from specdec_lib.measure.cascade.variants import ALONE, CASCADES, ablations, tune_stacks
-from specdec_lib.measure.cluster import Cluster, LadderRecipe, opened, spread_rows
-from specdec_lib.measure.commands.commandline import Parser, write_csv
+from specdec_lib.measure.cluster import Cluster, LadderRecipe, spread_rows
 from specdec_lib.measure.fingerprints import fingerprint
 from specdec_lib.measure.latency.passes import machine_name, prices, time_passes
+from specdec_lib.measure.options import write_csv
 from specdec_lib.measure.ratios import interval
 from specdec_lib.measure.recorded_target import RecordedTarget, replay_draft
 from specdec_lib.measure.row_cache import RowCache
-from specdec_lib.measure.target_text import repetition, stored_texts
-from specdec_lib.workload import DOMAINS, SPLITS, Ladder, load_prompts, seeds
+from specdec_lib.measure.target_text import TargetText, repetition
+from specdec_lib.measure.text_writing import texts_after
+from specdec_lib.workload import Ladder, Prompt, seeds
 from specdec_lib.workload.published import price_list
 
 FOLDER = DATA / "measured"
+LADDER = LadderRecipe(device="cpu", runtime="fast")
 TABLES = ("swi", "versus", "position", "studies", "check")
 VERSUS = ["prices", "cascade", "alone", "chosen", "ratio", "low", "high"]
 SAMPLERS = {"greedy": Sampler(0), "T = 1": Sampler(1.0)}
@@ -51,33 +51,23 @@ MATRICES = [  # of all kinds, by drafters
 ]
 LENIENT = ((1.0, False), (3.0, True), (5.0, False), (1.0, True), (3.0, False), (5.0, True))
 CHECKED = [CascadeSetting(*one, *more) for one, more in zip(MATRICES, cycle(LENIENT), strict=False)]
-CHECKED_DOMAINS, CHECKED_TOKENS = ("chat", "code"), 128
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Parse the command line, measure, and write the tables."""
-    places = {name: FOLDER / f"cascade_{name}.csv" for name in TABLES}
-    priced = FOLDER / "prices.csv"
-    parser = Parser("measure cascades", __doc__, writes=[*places.values(), priced])
-    asked = {"type": int, "default": (12, 20), "nargs": 2, "metavar": ("DEVELOPMENT", "HELD_OUT")}
-    parser.add_argument("--limit", **asked, help="prompts of each domain")
-    parser.add_common("--scheduler")
-    given = parser.parse_args(arguments)
-    torch.set_num_threads(1)
-    recipe = LadderRecipe(device="cpu", runtime="fast")
-    with opened(given.scheduler, recipe) as cluster:
-        tables = measured_tables(recipe.load(), given.limit, priced, cluster)
-    for name, table in tables.items():
-        write_csv(table, places[name], 5)
+CHECKED_DOMAINS, CHECKED_TOKENS = 2, 128  # the first prompt of so many, and new tokens
 
 
 def measured_tables(
-    ladder: Ladder, limit: Sequence[int], priced: Path, cluster: Cluster | None
+    ladder: Ladder,
+    given: Mapping[str, tuple[Sequence[Prompt], Sequence[Prompt]]],
+    priced: Path,
+    cluster: Cluster | None = None,
 ) -> dict[str, pd.DataFrame]:
     """`TABLES` of all samplers and domains; the prices, which are timed here, go into a file of
     their own first.
+
+    given    by domain its development and its held-out prompts
     """
-    kept = RowCache(cache_folder() / "cascade" / fingerprint(ladder.models, limit))
+    both = [prompt for pair in given.values() for its in pair for prompt in its]
+    texts = texts_after(both, [*SAMPLERS.values()], ladder, cluster=cluster)
+    kept = RowCache(cache_folder() / "cascade" / fingerprint(ladder.models, given))
 
     def timed() -> list[dict]:
         table = prices(time_passes(ladder.models, repeats=51)).assign(machine=machine_name())
@@ -85,17 +75,27 @@ def measured_tables(
 
     table = pd.DataFrame(kept.rows("prices", timed))
     write_csv(table, priced, 5)
-    arguments = {"limit": limit, "lists": price_lists(ladder, table)}
-    pairs = [*product(SAMPLERS, DOMAINS)]
-    items = [("-".join(pair), pair) for pair in pairs]
+    pairs = [*product(SAMPLERS, given)]
+    items = []
+    for sampling, domain in pairs:
+        names = {prompt.name for its in given[domain] for prompt in its}
+        own = [one for one in texts if one.prompt in names and one.sampler == SAMPLERS[sampling]]
+        items.append((f"{sampling}-{domain}", (sampling, *given[domain], own)))
     measured = spread_rows(
-        study_rows, items, ladder, arguments, kept, cluster=cluster, label="domains"
+        study_rows,
+        items,
+        ladder,
+        {"lists": price_lists(ladder, table)},
+        kept,
+        cluster=cluster,
+        label="domains",
     )
     found = {name: [] for name in TABLES}
     for (sampling, domain), tables in zip(pairs, measured, strict=True):
         for name, rows in tables.items():
             found[name].append(pd.DataFrame(rows).assign(domain=domain, sampling=sampling))
-    found["check"].append(check_replays(ladder))
+    checked = [held_out[0] for _, held_out in [*given.values()][:CHECKED_DOMAINS]]
+    found["check"].append(check_replays(ladder, checked, texts))
     return {name: pd.concat(parts, ignore_index=True) for name, parts in found.items()}
 
 
@@ -111,18 +111,15 @@ def price_lists(ladder: Ladder, seconds: pd.DataFrame) -> dict[str, Prices]:
 
 def study_rows(
     ladder: Ladder,
-    item: tuple[str, str],
+    item: tuple[str, Sequence[Prompt], Sequence[Prompt], Sequence[TargetText]],
     *,
-    limit: Sequence[int],
     lists: Mapping[str, Prices],
 ) -> list[dict[str, list[dict]]]:
-    """The rows of `domain_tables` of one sampler, by its name, and domain; the paper's own price
-    lists are for its greedy runs.
+    """The rows of `domain_tables` of one sampler, by its name, and one domain's development and
+    held-out prompts and texts; the paper's own price lists are for its greedy runs.
     """
-    sampling, domain = item
+    sampling, *splits, texts = item
     sampler = SAMPLERS[sampling]
-    splits = [load_prompts(domain, *size) for size in zip(SPLITS, limit, strict=True)]
-    texts = stored_texts([sampler])
     recorded = [record(prompts, ladder, sampler, texts=texts) for prompts in splits]
     allowed = lists if sampler.temperature == 0 else {"measured": lists["measured"]}
     tables = domain_tables(*recorded, allowed)
@@ -197,19 +194,20 @@ def study(
     return pd.concat(tables, ignore_index=True)
 
 
-def check_replays(ladder: Ladder) -> pd.DataFrame:
+def check_replays(
+    ladder: Ladder, prompts: Sequence[Prompt], texts: Sequence[TargetText]
+) -> pd.DataFrame:
     """`CHECKED` settings, replayed and really run: whether every round is equal, and passes."""
     rows, limit = [], {"max_new_tokens": CHECKED_TOKENS}
-    for (sampling, sampler), domain in product(SAMPLERS.items(), CHECKED_DOMAINS):
-        [prompt] = load_prompts(domain, "held-out", 1)
-        texts = stored_texts([sampler])
+    for (sampling, sampler), prompt in product(SAMPLERS.items(), prompts):
         [recording] = record([prompt], ladder, sampler, texts=texts, progress=False, **limit)
         given, chance = ladder.encode(prompt), Chance(seeds([prompt], 0)[0], sampler)
         text = RecordedTarget.of(ladder.target, given, recording.tokens, CHECKED_TOKENS)
         for setting in CHECKED:
             run = replay_draft(text, setting.draft(ladder), chance, stop_tokens=ladder.stop_tokens)
             rounds, played = run.rounds, replay_cascade(recording, setting)
-            row = {"sampling": sampling, "domain": domain, **setting.labels, "rounds": len(rounds)}
+            row = {"sampling": sampling, "domain": prompt.domain, **setting.labels}
+            row["rounds"] = len(rounds)
             row["equal"] = played.emitted == tuple(len(one.emitted) for one in rounds)
             for name, replayed in [*played.passes.items()][1:]:  # the target's are the rounds
                 # a model that was never asked is in no record

@@ -1,5 +1,5 @@
-"""`specdec measure walltime`: cascades by the clock, data/measured/cascade_walltime.csv; run it
-where nothing else runs. Finished prompts are kept, so that an interrupted run goes on.
+"""Cascades by the clock, where nothing else runs. Finished prompts are kept, so that an interrupted
+run goes on.
 
 The settings are the cascade paper's own (its tables 3 and 4), and what is left of a tuned cascade
 without each of its ideas, or with another entry or lenience, retuned by replay; on the fast runtime
@@ -14,11 +14,9 @@ from itertools import chain
 import pandas as pd
 from tqdm.auto import tqdm
 
-from specdec_lib.core.chance import Sampler
 from specdec_lib.core.files import DATA, cache_folder
 from specdec_lib.measure.cascade.record import MAX_GRAM, CascadeSetting, Recording, record
 from specdec_lib.measure.cascade.tune import Prices, Tuned, tune
-from specdec_lib.measure.commands.commandline import parse_measurement, write_csv
 from specdec_lib.measure.contenders import our_contenders
 from specdec_lib.measure.fingerprints import fingerprint
 from specdec_lib.measure.latency.passes import machine_name
@@ -27,9 +25,9 @@ from specdec_lib.measure.ratios import ratios
 from specdec_lib.measure.settings.cascade import paper_settings
 from specdec_lib.measure.settings.ladder_drafts import with_int8_drafts
 from specdec_lib.measure.settings.setting import GREEDY, Setting
-from specdec_lib.measure.target_text import stored_texts
+from specdec_lib.measure.text_writing import texts_after
 from specdec_lib.measure.trial import trial_table
-from specdec_lib.workload import DOMAINS, Ladder, load_ladder, load_prompts
+from specdec_lib.workload import Ladder, Prompt, load_ladder
 
 PLACE = DATA / "measured" / "cascade_walltime.csv"
 TOKENS = 128  # new ones per prompt, at most
@@ -47,18 +45,21 @@ LEFT_OUT: dict[str, Callable[[CascadeSetting], bool]] = {
 }
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Parse the command line, measure, and write the table."""
-    limit = parse_measurement("measure walltime", __doc__, [PLACE], arguments, 12).limit
-    ladder, parts = load_ladder(device="cpu", runtime="fast"), []
-    prices = pd.read_csv(PLACE.with_name("prices.csv")).set_index("model").price.to_dict()
-    options = {"max_new_tokens": TOKENS, "texts": stored_texts([Sampler(0)])}
+def measure_walltime(
+    given: Mapping[str, tuple[Sequence[Prompt], Sequence[Prompt]]], prices: Prices
+) -> pd.DataFrame:
+    """`time_cascades` of every domain: the paper's settings, and variants tuned by replay.
+
+    given    by domain its development and its held-out prompts
+    """
+    ladder = load_ladder(device="cpu", runtime="fast")
     racing = with_int8_drafts(ladder)
-    for domain in tqdm(DOMAINS, desc="domains"):
-        prompts = load_prompts(domain, "development", DEVELOPMENT)
-        tuned = variants(record(prompts, ladder, Sampler(0), **options), prices)
-        parts.append(time_cascades(racing, domain, limit, tuned))
-    write_csv(pd.concat(parts), PLACE, 5)
+    parts = []
+    for domain, (development, held_out) in tqdm(given.items(), desc="domains"):
+        texts = texts_after(development, [GREEDY], ladder)
+        recorded = record(development, ladder, GREEDY, max_new_tokens=TOKENS, texts=texts)
+        parts.append(time_cascades(racing, domain, held_out, variants(recorded, prices)))
+    return pd.concat(parts)
 
 
 def tune_stacks(recordings: Sequence[Recording], prices: Prices) -> dict[tuple[str, ...], Tuned]:
@@ -119,7 +120,10 @@ def variants(recordings: Sequence[Recording], prices: Prices) -> dict[str, Casca
 
 
 def time_cascades(
-    ladder: Ladder, domain: str, prompts: int, settings: Mapping[str, CascadeSetting]
+    ladder: Ladder,
+    domain: str,
+    prompts: Sequence[Prompt],
+    settings: Mapping[str, CascadeSetting],
 ) -> pd.DataFrame:
     """A row per prompt of a domain and method: tokens, passes and seconds; equal settings are timed
     once, and finished prompts are kept.
@@ -130,7 +134,7 @@ def time_cascades(
     ]
     asked = fingerprint(machine_name(), list(settings.items()), TOKENS, ladder.models)
     options = {"tokens": TOKENS, "folder": cache_folder() / "walltime" / asked}
-    bar = tqdm(load_prompts(domain, "held-out", prompts), desc=domain, mininterval=1)
+    bar = tqdm(prompts, desc=domain, mininterval=1)
     racing = our_contenders(ladder.target, [*paper_settings(ladder), *tuned])
     timings = chain.from_iterable(race_prompts(racing, ladder, bar, **options))
     table = trial_table(timings).rename(columns={"setting": "draft"}).assign(domain=domain)

@@ -1,5 +1,5 @@
-"""`specdec measure latency`: measures seconds per pass, per round and per setting, into four tables
-of data/measured: latency, ledger, speeds and sweeps, each with the name of the machine.
+"""Seconds per pass, per round and per setting, in four tables: latency, ledger, speeds and sweeps,
+each with the name of the machine.
 
 What is compared is timed in turn, so that a slow machine slows all of it.
 """
@@ -9,12 +9,10 @@ from itertools import chain, product
 from pathlib import Path
 
 import pandas as pd
-import torch
 from tqdm.auto import tqdm
 
 from specdec_lib.core.chance import Sampler
-from specdec_lib.core.files import DATA, check_output, write_whole
-from specdec_lib.measure.commands.commandline import Parser
+from specdec_lib.core.files import DATA, write_whole
 from specdec_lib.measure.contenders import our_contenders
 from specdec_lib.measure.latency.passes import (
     curves,
@@ -98,9 +96,9 @@ def _sweeps(ladders: Ladders, ranges: Ranges, progress: bool) -> Iterator[pd.Dat
 MEASURES = {"latency": _curves, "ledger": _ledgers, "speeds": _speeds, "sweeps": _sweeps}
 
 
-def table_file(name: str) -> Path:
+def table_file(name: str, folder: Path = PLACE) -> Path:
     """Where a table of this machine is stored."""
-    return PLACE / f"{name}_{machine_name()}.csv"
+    return folder / f"{name}_{machine_name()}.csv"
 
 
 def stored_tables(machine: str = "", *, folder: Path = PLACE) -> dict[str, pd.DataFrame]:
@@ -117,18 +115,11 @@ def stored_tables(machine: str = "", *, folder: Path = PLACE) -> dict[str, pd.Da
     return {name: without_few(one) if "prompts" in one else one for name, one in found.items()}
 
 
-def main(arguments: list[str] | None = None) -> None:
+def write_tables(ranges: Ranges, folder: Path) -> None:
     """Measure, and write each table as soon as it is there."""
-    parser = Parser("measure latency", __doc__)
-    told = "for speeds; half for sweeps, a quarter for the ledger"
-    parser.add_common("--limit", Ranges().prompts, told)
-    parser.add_argument("--threads", type=int, default=1, help="of torch (default: 1)")
-    given = parser.parse_args(arguments)
-    torch.set_num_threads(given.threads)
-    for name in MEASURES:
-        check_output(table_file(name))
     ladders = {name: load_ladder(device="cpu", runtime=name) for name in TIMED}
     for name in MEASURES:
-        table = measure_table(name, ladders, Ranges(prompts=given.limit), True)
-        write_whole(table_file(name), table.to_csv(index=False, float_format="%.7g").encode())
-        print(table_file(name))
+        table = measure_table(name, ladders, ranges, True)
+        content = table.to_csv(index=False, float_format="%.7g").encode()
+        write_whole(table_file(name, folder), content)
+        print(table_file(name, folder))

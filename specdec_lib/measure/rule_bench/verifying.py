@@ -1,4 +1,4 @@
-"""`specdec measure verifiers`: expected tokens per round of every verification rule at the same
+"""Expected tokens per round of every verification rule at the same
 contexts of the target's texts, on the same drafts, beside a bound that none can exceed.
 
 The real rule runs once per branch of its coins (`draw_once`, which tosses none, has a formula), so
@@ -9,7 +9,7 @@ that the expected tokens of a proposed tree are exact; the draft's draws, and th
 import math
 import time
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import astuple, replace
 from functools import partial
 from itertools import product
@@ -26,16 +26,16 @@ from specdec_lib.core.protocols import Rule
 from specdec_lib.core.tree import ROOT, TokenTree
 from specdec_lib.core.verify import UNWARPED, look_up, reject
 from specdec_lib.drafts.trees.growing import TreeDraft
-from specdec_lib.measure.cluster import LadderRecipe, opened, spread_rows
-from specdec_lib.measure.commands.commandline import parse_measurement, write_csv
+from specdec_lib.measure.cluster import Cluster, LadderRecipe, spread_rows
 from specdec_lib.measure.fingerprints import fingerprint
 from specdec_lib.measure.ratios import Ratio, sampling_of, summarise
 from specdec_lib.measure.row_cache import RowCache, key_of
 from specdec_lib.measure.rule_bench.rules import draw_once, k_seq, traverse
-from specdec_lib.measure.target_text import every_domain, find_text, known_texts, write_text
+from specdec_lib.measure.target_text import find_text, known_texts, write_text
 from specdec_lib.theory.bounds import best_acceptance, best_acceptance_of_two, proposed
 from specdec_lib.workload import Ladder, Prompt, seeds
 
+LADDER = LadderRecipe(device="cpu", runtime="fast")
 PLACE = DATA / "measured" / "verifiers.csv"
 SAMPLERS = (Sampler(1.0), Sampler(1.0, top_k=50), Sampler(0.6))
 SHAPES = {"chain of 4": (1, 1, 1, 1), "tree 2·2·1": (2, 2, 1)}
@@ -50,28 +50,25 @@ MOST_TOKENS = 96  # of a text
 SIZES = {"contexts": 2, "draws": 2}  # of each text, and seeds per context
 
 
-def main(arguments: list[str] | None = None) -> None:
-    """Run the command; finished prompts are kept, and a run that was stopped goes on there."""
-    given = parse_measurement("measure verifiers", __doc__, [PLACE], arguments, 15, counts=True)
-    recipe = LadderRecipe(device="cpu", runtime="fast")
-    ladder = recipe.load()
-    items = [(key_of(prompt), prompt) for prompt in every_domain("held-out", given.limit)]
+def measure_rules(prompts: Sequence[Prompt], cluster: Cluster | None = None) -> pd.DataFrame:
+    """The rows of `verify_prompt` of these prompts under `SAMPLERS`; finished prompts are kept, and
+    a run that was stopped goes on there.
+    """
+    ladder = LADDER.load()
+    items = [(key_of(prompt), prompt) for prompt in prompts]
     rows: list[dict] = []
-    with opened(given.scheduler, recipe) as cluster:
-        for sampler in SAMPLERS:
-            asked = fingerprint(sampler, SIZES, SHAPES, ladder.models)
-            rows += spread_rows(
-                verify_prompt,
-                items,
-                ladder,
-                {"sampler": sampler, **SIZES},
-                RowCache(cache_folder() / "verifiers" / asked),
-                cluster=cluster,
-                label=sampling_of(*astuple(sampler)),
-            )
-    table = pd.DataFrame(rows)
-    print(summarise_rules(table).round(3).to_string(index=False))
-    write_csv(table, PLACE, 6)
+    for sampler in SAMPLERS:
+        asked = fingerprint(sampler, SIZES, SHAPES, ladder.models)
+        rows += spread_rows(
+            verify_prompt,
+            items,
+            ladder,
+            {"sampler": sampler, **SIZES},
+            RowCache(cache_folder() / "verifiers" / asked),
+            cluster=cluster,
+            label=sampling_of(*astuple(sampler)),
+        )
+    return pd.DataFrame(rows)
 
 
 def verify_prompt(

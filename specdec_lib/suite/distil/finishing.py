@@ -17,30 +17,23 @@ from tqdm.auto import tqdm
 
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.context import Context
-from specdec_lib.core.files import DATA, cache_folder, file_digest, write_together, write_whole
+from specdec_lib.core.files import file_digest, write_together, write_whole
 from specdec_lib.core.tree import TokenTree, leading
 from specdec_lib.core.verify import reject
 from specdec_lib.drafts.ngram import NgramDraft
 from specdec_lib.drafts.trees.growing import TreeDraft
-from specdec_lib.measure.commands.commandline import Parser
 from specdec_lib.measure.target_text import every_domain
 from specdec_lib.measure.text_writing import write_texts
 from specdec_lib.models.students import read_about
 from specdec_lib.models.table import TableModel
 from specdec_lib.suite.distil import ngrams
-from specdec_lib.suite.distil.lessons import read_head
 from specdec_lib.suite.setup import NAME, load_target
 from specdec_lib.theory import monotone
 from specdec_lib.workload import MATCH, Ladder, Prompt, load_ladder
 
-LADDER = DATA / "ladder"
 DRAFTS = ("middle", "draft")
 CARD = "card.json"
 MAKERS = {"middle.safetensors": "train", "draft.safetensors": "train", "katz.npz": "ngrams"}
-FINISHING = f"""put the drafts into data/ladder, or export them. In the cache's folder `drafts`,
-    {", ".join(MAKERS)} are read, which distil train and distil ngrams write; the tokens that they
-    propose are those of distil teach. Drafts of distil online, such as those in data/online, are
-    not taken: they see the last tokens alone."""
 
 SAMPLERS = (Sampler(0.7), Sampler(1.0), Sampler(1.0, top_k=50))
 EDGES = (0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)
@@ -51,19 +44,6 @@ PAIRS += [("draft", "middle"), ("n-gram", "draft")]
 DRAWN = ("iid", "distinct")  # siblings whose rates are measured for the draft and the target
 KINDS = [(*pair, "ranked") for pair in PAIRS] + [("draft", "target", one) for one in DRAWN]
 Guesses = tuple[Sequence[int], Sequence[float], int]  # tokens or ranks, gaps, and what was taken
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Put the drafts into the ladder, or export them."""
-    parser = Parser("distil finish", FINISHING)
-    parser.add_argument("--export", type=Path, help="write ordinary model folders here instead")
-    parser.add_common("--out", LADDER)
-    given = parser.parse_args(arguments)
-    cache = cache_folder()
-    if given.export:
-        export(given.export)
-    else:
-        finish(cache / "drafts", read_head(cache / "lessons"), given.out)
 
 
 def finish(drafts: Path, head: Sequence[int], folder: Path) -> None:
@@ -118,17 +98,15 @@ def export(folder: Path) -> None:
         ladder.tokenizer.save_pretrained(folder / model.name)
 
 
-def measure_matches(arguments: Sequence[str] | None = None) -> None:
-    """Run `specdec distil matches`: write match.json and list it in the card."""
-    parser = Parser("distil matches", "measure how often a guess is right, by its rank and gap")
-    parser.add_common("--limit", None, "development prompts of each domain (default: all)")
-    parser.add_common("--out", LADDER)
-    given = parser.parse_args(arguments)
-    ladder = load_ladder(folder=given.out, device="cpu")
-    tables = match_tables(ladder, every_domain("development", given.limit))
+def store_matches(folder: Path, limit: int | None) -> None:
+    """Measure the match tables of a folder's drafts on development prompts, `limit` of each domain;
+    write them into it and list them in its card.
+    """
+    ladder = load_ladder(folder=folder, device="cpu")
+    tables = match_tables(ladder, every_domain("development", limit))
     lines = ",\n".join(json.dumps(table) for table in tables)
-    write_whole(given.out / MATCH, f"[\n{lines}\n]\n".encode())
-    write_card(dict(ladder.card), given.out)
+    write_whole(folder / MATCH, f"[\n{lines}\n]\n".encode())
+    write_card(dict(ladder.card), folder)
 
 
 def match_tables(ladder: Ladder, prompts: Sequence[Prompt]) -> list[dict]:

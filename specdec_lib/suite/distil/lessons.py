@@ -1,5 +1,4 @@
-"""`specdec distil teach`: stores the target's distribution after every token of stored answers,
-which the drafts learn from.
+"""The target's distribution after every token of stored answers, which the drafts learn from.
 
 A distribution is over the *head*: the token ids that a draft can propose. Of each, the TOP
 likeliest tokens are kept; the rest of the probability is one more outcome. A file of lessons
@@ -21,10 +20,9 @@ from tqdm.auto import tqdm
 from transformers import LlamaForCausalLM
 
 from specdec_lib.core.files import cache_folder, tensor_file, write_whole
-from specdec_lib.measure.commands.commandline import Parser
 from specdec_lib.measure.fingerprints import short_digest
 from specdec_lib.models.batched import fastest_dtype
-from specdec_lib.suite.distil.shards import Conversation, add_text, read_text
+from specdec_lib.suite.distil.shards import Conversation, read_text
 from specdec_lib.suite.setup import load_target
 
 HEAD_TOKENS = 8192  # ids that a draft proposes
@@ -45,11 +43,9 @@ class Lesson(NamedTuple):
     log_probs: Float[Tensor, "answer top"]
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Store the target's distributions over every conversation that has none yet."""
-    parser = Parser("distil teach", "store the target's distributions over the stored answers")
-    add_text(parser)
-    conversations = read_text(parser.parse_args(arguments).text)
+def store_lessons(text: Path) -> None:
+    """Store the target's distributions over every conversation of a folder that has none yet."""
+    conversations = read_text(text)
     target = load_target()
     folder = cache_folder() / "lessons"
     folder.mkdir(parents=True, exist_ok=True)

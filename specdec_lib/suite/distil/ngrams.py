@@ -1,9 +1,9 @@
-"""`specdec distil ngrams`: counts the n-gram stage on samples of the draft itself, because it must
-predict the draft and not the language. An interrupted run goes on where it stopped.
+"""The n-gram stage, counted on samples of the draft itself, because it must predict the draft and
+not the language. An interrupted run goes on where it stopped.
 
-`specdec measure growth`: how that stage grows with the samples, and what pruning costs. It counts
-on ever more of them, and looks how often the table then knows what the draft takes, at the
-positions of texts that the target wrote on development prompts.
+How that stage grows with the samples, and what pruning costs: it is counted on ever more of them,
+and how often the table then knows what the draft takes is looked up at the positions of what the
+target writes after development prompts.
 Source: Spector and Ré 2023, section 3.2, which reports one table (120 M tokens sampled from the
 draft at temperature 1.5) and no curve.
 """
@@ -11,6 +11,7 @@ draft at temperature 1.5) and no curve.
 import time
 from collections.abc import Iterator, Sequence
 from io import BytesIO
+from pathlib import Path
 from random import Random
 
 import numpy as np
@@ -23,14 +24,14 @@ from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.files import DATA, cache_folder, write_whole
 from specdec_lib.drafts.ngram import NgramDraft
 from specdec_lib.measure.cascade.record import record
-from specdec_lib.measure.commands.commandline import Parser, parse_measurement, write_csv
 from specdec_lib.measure.ratios import interval, named_interval
-from specdec_lib.measure.target_text import TargetText, every_domain, stored_texts
+from specdec_lib.measure.target_text import TargetText
+from specdec_lib.measure.text_writing import texts_after
 from specdec_lib.models.batched import BatchedPasses, draw
 from specdec_lib.models.katz.model import Katz
 from specdec_lib.models.students import assemble
 from specdec_lib.suite.distil.lessons import read_head
-from specdec_lib.suite.distil.shards import Conversation, add_text, read_text
+from specdec_lib.suite.distil.shards import Conversation, read_text
 from specdec_lib.suite.setup import load_target
 from specdec_lib.workload import Ladder, Prompt, load_ladder, seeds
 
@@ -49,11 +50,11 @@ RANKS, TEXT_TOKENS = 4, 128  # guesses that are looked at, and tokens of each te
 Along = list[tuple[Chance, list[tuple[tuple[int, ...], int, int]]]]
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Sample the draft, piece by piece, and store the table of what was counted."""
-    parser = Parser("distil ngrams", "count n-grams on samples of the draft at temperature 1.5")
-    add_text(parser)
-    texts = read_text(parser.parse_args(arguments).text)
+def store_ngrams(text: Path) -> Katz:
+    """Sample the draft after answers of a folder of shards, piece by piece, and store the table of
+    what was counted, which comes back.
+    """
+    texts = read_text(text)
     folder = cache_folder() / "drafts"
     head = read_head(cache_folder() / "lessons")
     student = assemble(load_target(), folder / "draft.safetensors")
@@ -69,6 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     pruned = whole.pruned(BYTES)
     pruned.save(folder / "katz.npz")
     print(f"{pruned.ngrams:,} of {whole.ngrams:,} n-grams are kept")
+    return pruned
 
 
 def sample(
@@ -148,11 +150,10 @@ def grow(vocabulary: int, samples: np.ndarray, along: dict[str, Along]) -> pd.Da
     return pd.DataFrame(rows)
 
 
-def measure_growth(arguments: Sequence[str] | None = None) -> None:
-    """Run `specdec measure growth`; raises ValueError if too little was sampled."""
-    about = "n-gram quality by number of samples"
-    note = "development prompts of each domain"
-    limit = parse_measurement("measure growth", about, [PLACE], arguments, 12, note=note).limit
+def measure_growth(prompts: Sequence[Prompt]) -> pd.DataFrame:
+    """`grow` along what the target writes after prompts; raises ValueError if too little was
+    sampled.
+    """
     pieces = sorted((cache_folder() / "drafts").glob("draft-samples-*.npy"))
     if len(pieces) < max(SIZES):
         raise ValueError(
@@ -160,10 +161,8 @@ def measure_growth(arguments: Sequence[str] | None = None) -> None:
             " `specdec distil ngrams` samples them"
         )
     ladder = load_ladder(device="cpu")
-    prompts = every_domain("development", limit)
     along = {
-        name: places(ladder, stored_texts([sampler]), prompts) for name, sampler in SAMPLERS.items()
+        name: places(ladder, texts_after(prompts, [sampler], ladder), prompts)
+        for name, sampler in SAMPLERS.items()
     }
-    table = grow(ladder.katz.vocabulary, np.concatenate([*map(np.load, pieces)]), along)
-    write_csv(table, PLACE, 4)
-    print(table.to_string())
+    return grow(ladder.katz.vocabulary, np.concatenate([*map(np.load, pieces)]), along)

@@ -10,10 +10,9 @@ from pathlib import Path
 from tqdm.auto import tqdm
 from transformers import PreTrainedTokenizerFast
 
-from specdec_lib.measure.commands.commandline import Parser
 from specdec_lib.models.hub import load_tokenizer
-from specdec_lib.suite.distil.passages import Piece, passages_file, read_pieces
-from specdec_lib.suite.distil.shards import Conversation, add_text, read_text
+from specdec_lib.suite.distil.passages import Piece, read_pieces
+from specdec_lib.suite.distil.shards import Conversation, read_text
 from specdec_lib.suite.setup import prepare_target
 from specdec_lib.workload import load_prompts
 
@@ -21,18 +20,14 @@ WORDS = 8  # of a sequence; case and signs do not count
 COMMON = 3  # packages that have a sequence which anybody could have written
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Print what the text shares with prompts; 1 if a sequence is not a common one, else 0."""
-    parser = Parser("distil overlap", "look for prompts in the text that drafts learn from")
-    add = parser.add_argument
-    add_text(parser)
-    add("--prompts", type=Path, nargs="+", required=True, help="prompt files")
-    add("--passages", type=Path, default=passages_file(), help="what `distil passages` wrote")
-    given = parser.parse_args(arguments)
-    prompts = [prompt.text for path in given.prompts for prompt in load_prompts(path)]
+def print_overlap(text: Path, prompts: Sequence[Path], passages: Path) -> int:
+    """Print what a folder of shards shares with prompt files; 1 if a sequence is not a common one,
+    else 0.
+    """
+    asked = [prompt.text for path in prompts for prompt in load_prompts(path)]
     tokenizer = load_tokenizer(prepare_target())
-    found = shared_sequences(read_text(given.text), tokenizer, prompts)
-    common = packages_with(found, read_pieces(given.passages))
+    found = shared_sequences(read_text(text), tokenizer, asked)
+    common = packages_with(found, read_pieces(passages))
     for sequence, times in found.most_common():
         print(f"{times:5} times, in {common[sequence]} packages: {sequence}")
     rare = [sequence for sequence in found if common[sequence] < COMMON]

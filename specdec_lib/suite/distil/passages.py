@@ -25,8 +25,7 @@ from typing import NamedTuple
 
 from tqdm.auto import tqdm
 
-from specdec_lib.core.files import cache_folder, check_output, write_whole
-from specdec_lib.measure.commands.commandline import Parser
+from specdec_lib.core.files import write_whole
 
 PROMPT_PACKAGES = ("json", "email", "logging", "asyncio", "networkx", "numpy", "pandas", "scipy")
 PERMISSIVE = re.compile(
@@ -65,30 +64,20 @@ class Piece(NamedTuple):
     file: str
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Write the pieces of all archives of a folder."""
-    parser = Parser("distil passages", "take passages and code out of package archives")
-    parser.add_argument("--archives", type=Path, required=True, help="a folder of .tar.gz and .whl")
-    parser.add_argument("--passages", type=Path, default=passages_file(), help="the file written")
-    given = parser.parse_args(arguments)
-    check_output(given.passages)
+def take_pieces(archives: Path, file: Path) -> list[Piece]:
+    """Write the pieces of all archives of a folder into a file; they come back. Raises ValueError
+    if there is no archive.
+    """
     found: list[Piece] = []
-    archives = sorted(
-        path for path in given.archives.iterdir() if path.name.endswith((".tar.gz", ".whl", ".zip"))
+    paths = sorted(
+        path for path in archives.iterdir() if path.name.endswith((".tar.gz", ".whl", ".zip"))
     )
-    if not archives:
-        raise ValueError(f"{given.archives} has no archive .tar.gz, .whl or .zip of a package")
-    for path in tqdm(archives, "archives"):
+    if not paths:
+        raise ValueError(f"{archives} has no archive .tar.gz, .whl or .zip of a package")
+    for path in tqdm(paths, "archives"):
         found += package_pieces(path)
-    write_pieces(given.passages, found)
-    kinds = Counter(piece.kind for piece in found)
-    packages = len({piece.package for piece in found})
-    print(f"{len(found):,} pieces of {packages} packages are in {given.passages}: {dict(kinds)}")
-
-
-def passages_file() -> Path:
-    """Where the pieces are, unless said otherwise."""
-    return cache_folder() / "passages.jsonl.gz"
+    write_pieces(file, found)
+    return found
 
 
 def write_pieces(path: Path, pieces: Iterable[Piece]) -> None:

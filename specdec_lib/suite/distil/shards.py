@@ -16,11 +16,9 @@ from typing import NamedTuple
 import torch
 from safetensors.torch import save
 
-from specdec_lib.core.files import DATA, tensor_file, write_whole
-from specdec_lib.measure.commands.commandline import Parser
+from specdec_lib.core.files import tensor_file, write_whole
 from specdec_lib.suite.distil.requests import KINDS
 
-TEXT = DATA / "text"
 SHARD_ANSWER_TOKENS = 500_000
 WRITE_SECONDS = 20  # between two writes of a shard that grows
 SHORT_IDS = 2**16  # ids below it are stored in 16 bits
@@ -51,11 +49,6 @@ class Conversation(NamedTuple):
     def answer_tokens(self) -> int:
         """The tokens of all answers."""
         return sum(end - first for first, end in self.answers)
-
-
-def add_text(parser: Parser) -> None:
-    """Add the option that names the folder of shards."""
-    parser.add_argument("--text", type=Path, default=TEXT, help="the folder of shards")
 
 
 def list_shards(folder: Path) -> list[Path]:

@@ -18,7 +18,6 @@ from tqdm.auto import tqdm
 from transformers import LlamaForCausalLM
 
 from specdec_lib.core.files import cache_folder
-from specdec_lib.measure.commands.commandline import Parser
 from specdec_lib.models.batched import fastest_dtype
 from specdec_lib.models.students import build_student, own_weights, save_student
 from specdec_lib.suite.distil.checkpoints import (
@@ -28,7 +27,7 @@ from specdec_lib.suite.distil.checkpoints import (
     store_checkpoint,
 )
 from specdec_lib.suite.distil.lessons import Lesson, before_answers, read_head, read_lessons
-from specdec_lib.suite.distil.shards import add_text, read_text
+from specdec_lib.suite.distil.shards import read_text
 from specdec_lib.suite.setup import load_target
 
 BATCH_TOKENS = 1024  # of a step, requests and padding included
@@ -49,28 +48,20 @@ class TrainingPlan(NamedTuple):
     rate: float
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Train a student, and print how well it guesses on held-out answers."""
-    parser = Parser("distil train", "train a draft of some of the target's layers")
-    add = parser.add_argument
-    add("name", help="of the draft: draft or middle")
-    add("--layers", required=True, help="the target's layers to start from: 0,10,20,29")
-    add("--answer-tokens", type=int, required=True, help="seen in all")
-    add("--rate", type=float, default=2e-3, help="AdamW's largest learning rate")
-    add_text(parser)
-    given = parser.parse_args(arguments)
+def train_draft(name: str, plan: TrainingPlan, text: Path) -> pd.DataFrame:
+    """Train a draft on the lessons over a folder's answers, store it in the cache, and judge it on
+    held-out answers.
+    """
     cache = cache_folder()
-    layers = [int(number) for number in given.layers.split(",")]
     folder = cache / "drafts"
     head = read_head(cache / "lessons")
-    found = read_lessons(read_text(given.text), head, cache / "lessons")
+    found = read_lessons(read_text(text), head, cache / "lessons")
     learnt = [one for number, one in enumerate(found) if number % HELD_OUT]
-    plan = TrainingPlan(layers, given.answer_tokens, given.rate)
-    student = build_student(load_target(), layers)
+    student = build_student(load_target(), plan.layers)
     folder.mkdir(parents=True, exist_ok=True)
-    train_student(student, learnt, head, plan, folder / f"{given.name}.checkpoint")
-    save_student(student, folder / f"{given.name}.safetensors", plan._asdict())
-    print(judge(student, found[::HELD_OUT], head).round(3).to_string())
+    train_student(student, learnt, head, plan, folder / f"{name}.checkpoint")
+    save_student(student, folder / f"{name}.safetensors", plan._asdict())
+    return judge(student, found[::HELD_OUT], head)
 
 
 def divergence(

@@ -1,4 +1,4 @@
-"""`specdec distil write`: lets the target write text to learn from, as shards of token ids.
+"""Text that the target writes to learn from, as shards of token ids.
 
 It completes a user turn, then answers it (Xu et al. 2024, "Magpie", give the empty turn; the
 openings here add code, summaries and word problems, which an empty turn rarely has), or answers
@@ -18,13 +18,13 @@ from tqdm import tqdm
 from transformers import LlamaForCausalLM, PreTrainedTokenizerFast
 
 from specdec_lib.core.locking import only_process
-from specdec_lib.measure.commands.commandline import Parser
 from specdec_lib.measure.target_text import every_domain
 from specdec_lib.models.batched import BatchedPasses, draw
 from specdec_lib.models.hub import load_tokenizer
-from specdec_lib.suite.distil.passages import Piece, passages_file, read_pieces
+from specdec_lib.suite.distil.passages import Piece, read_pieces
+from specdec_lib.suite.distil.places import passages_file
 from specdec_lib.suite.distil.requests import ARTICLE_TOKENS, FOLLOW_UPS, Request, Requests
-from specdec_lib.suite.distil.shards import TEXT, Conversation, list_shards, read_text, stored
+from specdec_lib.suite.distil.shards import Conversation, list_shards, read_text, stored
 from specdec_lib.suite.setup import load_target, prepare_target
 
 KEPT_OUT = ("biopython", "celery", "trio")  # packages that drafts are judged on, never taught
@@ -46,38 +46,37 @@ Asked = tuple[list[int], int, float]  # tokens to read, position of the first, t
 Talk = Generator[Asked, int, Conversation | None]
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Write conversations into shards until there are enough answer tokens; earlier ones count.
-    Those whose request is one of the prompts are left out.
+def write_conversations(
+    out: Path,
+    pieces: Sequence[Piece],
+    kinds: str,
+    *,
+    answer_tokens: int,
+    sequences: int = SEQUENCES,
+    device: str = "cpu",
+) -> int:
+    """Write conversations into a folder's shards until there are enough answer tokens; earlier ones
+    count. Those whose request is one of the embedded prompts are left out. Returns how many answer
+    tokens the folder has.
     """
-    parser = Parser("distil write", "let the target write text to learn from")
-    add = parser.add_argument
-    add("--answer-tokens", type=int, default=5_000_000, help="in all shards")
-    add("--passages", type=Path, default=passages_file(), help="what `distil passages` wrote")
-    add("--kinds", choices=("short", "long", "kept-out"), default="short", help="of conversation")
-    add("--sequences", type=int, default=SEQUENCES, help="conversations written at a time")
-    add("--device", default="cpu", help="cpu or cuda")
-    parser.add_common("--out", TEXT)
-    given = parser.parse_args(arguments)
-    pieces = given_pieces(given.passages, given.kinds)
-    with only_process(given.out):
-        found = read_text(given.out) if list_shards(given.out) else []
-        bar = tqdm(total=given.answer_tokens, unit="token", mininterval=5)
+    with only_process(out):
+        found = read_text(out) if list_shards(out) else []
+        bar = tqdm(total=answer_tokens, unit="token", mininterval=5)
         bar.update(sum(one.answer_tokens for one in found))
         if bar.n < bar.total:
-            target = load_target(given.device)
+            target = load_target(device)
             tokenizer = load_tokenizer(prepare_target())
-            articles = own_articles(found, tokenizer) if given.kinds == "long" else []
-            requests = planned(pieces, given.kinds, 1000 + len(found), articles)
-            positions = SHORT_POSITIONS if given.kinds == "short" else LONG_POSITIONS
-            writer = Writer(target, tokenizer, requests, given.sequences, positions)
+            articles = own_articles(found, tokenizer) if kinds == "long" else []
+            requests = planned(pieces, kinds, 1000 + len(found), articles)
+            positions = SHORT_POSITIONS if kinds == "short" else LONG_POSITIONS
+            writer = Writer(target, tokenizer, requests, sequences, positions)
             asked = {plain(one.text) for one in every_domain("all")}
             fresh = (one for one in writer.write() if plain(writer.request(one)) not in asked)
-            for one in stored(given.out, fresh):
+            for one in stored(out, fresh):
                 bar.update(one.answer_tokens)
                 if bar.n >= bar.total:
                     break
-    print(f"{bar.n:,} answer tokens are in {given.out}")
+    return bar.n
 
 
 def given_pieces(path: Path, kinds: str) -> list[Piece]:

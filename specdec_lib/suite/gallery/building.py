@@ -13,8 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from specdec_lib.core.files import figures_folder, write_together
-from specdec_lib.measure.commands.commandline import Parser
+from specdec_lib.core.files import write_together
 from specdec_lib.suite.gallery.beside import numbers_beside, read_scorecard
 from specdec_lib.suite.gallery.manifest import Manifest, read_manifest
 from specdec_lib.suite.notebook import NOTEBOOKS, read_cells, read_introduction, read_parameters
@@ -26,15 +25,6 @@ HERE = Path(__file__).parent
 UNDESCRIBED = {"title": "", "see": "Not described in specdec_lib/suite/gallery/figures.toml yet."}
 SCRIPT = "plotly.min.js"
 KINDS = (".html", ".png", ".csv")  # of figure files
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Lay out a folder's figures; raises ValueError if the folder cannot be used."""
-    parser = Parser("gallery", __doc__, writes=None)
-    parser.add_common("--out", note="without, the folder SPECDEC_FIGURES names, else figures/")
-    asked = parser.parse_args(arguments)
-    folder = asked.out or figures_folder()
-    print(build(folder.expanduser().resolve()))
 
 
 @functools.cache

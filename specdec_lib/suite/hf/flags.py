@@ -16,7 +16,6 @@ from specdec_lib.core.chance import Sampler
 from specdec_lib.core.kinds import checked
 from specdec_lib.core.tree import MatchTable, Shape
 from specdec_lib.drafts.trees.slots import best_slots
-from specdec_lib.measure.commands.commandline import Parser
 from specdec_lib.measure.settings.exported import ExportedSetting, export_setting, parse_setting
 from specdec_lib.measure.settings.setting import Setting
 
@@ -92,16 +91,15 @@ class Nearest:
     beside: tuple[str, ...] = ()
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Print the flags of every engine; raises ValueError if the file is no exported setting."""
-    parser = Parser("hf", "translate an exported setting into other engines' flags")
-    parser.add_argument("file", type=Path, help="JSON that `export_setting` wrote")
-    given = parser.parse_args(arguments)
+def print_flags(file: Path) -> None:
+    """Print the flags of every engine for the setting that a file exports; raises ValueError if it
+    holds none.
+    """
     try:
-        data = parse_setting(given.file.read_text(encoding="utf-8"))
+        data = parse_setting(file.read_text(encoding="utf-8"))
         found = _flags(data)
     except (ValueError, TypeError, LookupError, StopIteration) as error:
-        raise ValueError(f"{given.file}: {error}") from error
+        raise ValueError(f"{file}: {error}") from error
     print(f"sampling of each request: {_sampling(data.sampler)}")
     everywhere = [what for what in found[0].lost if all(what in one.lost for one in found)]
     for what in everywhere or ["nothing"]:

@@ -1,23 +1,22 @@
-"""`specdec distil online`: goes on training the ladder's drafts, and a draft that reads the target
-from the ladder's one-layer draft, beside the target.
+"""Training beside the target: of the ladder's drafts, and of a draft that reads the target, from
+the ladder's one-layer draft.
 """
 
 import json
-from argparse import Namespace
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
 import torch
 from transformers import LlamaForCausalLM
 
-from specdec_lib.core.files import DATA, cache_folder, write_whole
-from specdec_lib.measure.commands.commandline import Parser, write_csv
+from specdec_lib.core.files import write_whole
+from specdec_lib.measure.options import write_csv
 from specdec_lib.models.batched import BatchedPasses, draw
 from specdec_lib.models.hub import load_tokenizer
 from specdec_lib.models.reading import load_reading
 from specdec_lib.models.students import assemble
-from specdec_lib.suite.distil.finishing import LADDER
 from specdec_lib.suite.distil.lessons import HEAD_TOKENS, frequent_tokens
 from specdec_lib.suite.distil.online import (
     LayerStudent,
@@ -29,12 +28,12 @@ from specdec_lib.suite.distil.online import (
     save_weights,
     train_online,
 )
-from specdec_lib.suite.distil.shards import Conversation, add_text, read_text
+from specdec_lib.suite.distil.places import LADDER
+from specdec_lib.suite.distil.shards import Conversation, read_text
 from specdec_lib.suite.setup import load_target, prepare_target
 from specdec_lib.workload import Prompt, load_prompts
 from specdec_lib.workload.encoding import encode_prompt
 
-ONLINE = DATA / "online"
 HELD_OUT = 50  # every 50th conversation is judged on, and not learnt from
 WINDOW = 128  # tokens that the one-layer drafts see
 MIDDLE_WINDOW = 512  # tokens that the middle model sees
@@ -44,57 +43,75 @@ TOGETHER = 64  # such prompts at a time
 GUESSES = 3  # that the reading draft learns to make in a row
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Judge the ladder's drafts, train them, and judge them again."""
-    given = _options(arguments)
-    text = read_text(given.text)
-    judged = {"own": text[::HELD_OUT], "kept-out": read_text(given.judged)}
-    names = [path.stem for path in given.prompts]
-    if len({*names, *judged}) < len(names) + len(judged):
-        raise ValueError(f"prompt files are named apart, and neither own nor kept-out, got {names}")
-    target = load_target(given.device)
-    for path in given.prompts:
-        judged[path.stem] = written_after(target, load_prompts(path))
-    before = judge_stored(target, judged, given.batch_tokens)
-    head = frequent_tokens(text, HEAD_TOKENS, target.generation_config.eos_token_id)
-    write_whole(given.out / "head.json", json.dumps(head).encode())
-    students = built_students(target, given.begin)
+@dataclass(frozen=True)
+class OnlinePlan:
+    """How drafts go on learning beside the target.
+
+    steps, seconds    of training: one of both
+    batch_tokens      of a step, padding included
+    begin             the folder of the drafts to go on from; else the ladder's
+    """
+
+    steps: int | None
+    seconds: float | None
+    batch_tokens: int
+    begin: Path
+
+
+def train_beside_target(
+    plan: OnlinePlan,
+    text: Path,
+    judged: Path,
+    prompts: Sequence[Path],
+    out: Path,
+    *,
+    device: str = "cpu",
+) -> pd.DataFrame:
+    """Judge the drafts, train them on the shards of `text`, write them into `out`, and judge them
+    again, on the shards `judged` and prompt files too; the judgements come back.
+    """
+    check_training_length(plan.steps, plan.seconds)
+    conversations = read_text(text)
+    target = load_target(device)
+    shown = _judged(conversations, judged, prompts, target)
+    before = judge_stored(target, shown, plan.batch_tokens)
+    head = frequent_tokens(conversations, HEAD_TOKENS, target.generation_config.eos_token_id)
+    write_whole(out / "head.json", json.dumps(head).encode())
+    students = built_students(target, plan.begin)
     teacher = Teacher(target, head)
     torch.manual_seed(0)
     seen = train_online(
         students,
         teacher,
-        [one for number, one in enumerate(text) if number % HELD_OUT],
-        batch_tokens=given.batch_tokens,
-        steps=given.steps,
-        seconds=given.seconds,
-        folder=given.out if given.steps else None,
+        [one for number, one in enumerate(conversations) if number % HELD_OUT],
+        batch_tokens=plan.batch_tokens,
+        steps=plan.steps,
+        seconds=plan.seconds,
+        folder=out if plan.steps else None,
     )
     for student in students:
-        save_weights(student, given.out / f"{student.name}.safetensors", student.about | seen)
-    table = pd.concat([before, judged_rows(students, teacher, judged, given.batch_tokens, "now")])
-    write_csv(table, given.out / "judged.csv")
+        save_weights(student, out / f"{student.name}.safetensors", student.about | seen)
+    after = judged_rows(students, teacher, shown, plan.batch_tokens, "now")
+    table = pd.concat([before, after])
+    write_csv(table, out / "judged.csv")
     print(seen)
-    print(summary(table).to_string())
+    return table
 
 
-def _options(arguments: Sequence[str] | None) -> Namespace:
-    """The options, with the seconds of training."""
-    parser = Parser("distil online", "go on training the ladder's drafts beside the target")
-    add = parser.add_argument
-    add_text(parser)
-    add("--judged", type=Path, required=True, help="a folder of shards that are judged on too")
-    add("--steps", type=int, help="of training")
-    add("--minutes", type=float, help="of training, in place of --steps")
-    add("--batch-tokens", type=int, default=8192, help="of a step, padding included")
-    add("--device", default="cpu", help="cpu or cuda")
-    add("--prompts", type=Path, nargs="*", default=[], help="prompt files that are judged on too")
-    add("--begin", type=Path, default=ONLINE, help="drafts to go on from; else the ladder's")
-    parser.add_common("--out", cache_folder() / "online")
-    given = parser.parse_args(arguments)
-    given.seconds = None if given.minutes is None else given.minutes * 60
-    check_training_length(given.steps, given.seconds)
-    return given
+def _judged(
+    conversations: Sequence[Conversation],
+    folder: Path,
+    prompts: Sequence[Path],
+    target: LlamaForCausalLM,
+) -> dict[str, list[Conversation]]:
+    """What is judged on by name: every 50th of the conversations, a folder's shards, and what the
+    target writes after prompt files.  Raises ValueError for files of one name.
+    """
+    names = [path.stem for path in prompts]
+    if len({*names, "own", "kept-out"}) < len(names) + 2:
+        raise ValueError(f"prompt files are named apart, and neither own nor kept-out, got {names}")
+    found = {"own": [*conversations[::HELD_OUT]], "kept-out": read_text(folder)}
+    return found | {path.stem: written_after(target, load_prompts(path)) for path in prompts}
 
 
 def written_after(target: LlamaForCausalLM, prompts: Sequence[Prompt]) -> list[Conversation]:

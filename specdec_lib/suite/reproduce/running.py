@@ -1,6 +1,5 @@
-"""`specdec reproduce`: runs the notebooks, makes every figure and lays them out as one page."""
+"""The notebooks run by papermill, every figure made, all laid out as one page."""
 
-import argparse
 import contextlib
 import dataclasses
 import os
@@ -8,6 +7,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from specdec_lib.core.files import (
@@ -18,84 +18,80 @@ from specdec_lib.core.files import (
     sweep_partial,
 )
 from specdec_lib.core.locking import only_process
-from specdec_lib.measure.commands.commandline import Parser
 from specdec_lib.suite.gallery.building import KINDS, build
 from specdec_lib.suite.gallery.manifest import Manifest, made_here, read_manifest
 from specdec_lib.suite.notebook import NOTEBOOKS, as_template, read_parameters, store_outputs
 from specdec_lib.suite.reproduce.checking import SAME, compared_tables
-from specdec_lib.suite.reproduce.plan import PROFILES, NotebookRun, choose_notebooks, plan_runs
+from specdec_lib.suite.reproduce.plan import NotebookRun, choose_notebooks, plan_runs
 
 INTERRUPTED = 130
 START_SECONDS = 120
 CELL_SECONDS = 12 * 3600  # a hang, not a slow cell
-DESCRIPTION = (
-    "Run the notebooks; every figure is made anew, and figures/index.html shows them all. Exit"
-    " status: 0 all went well, 1 a notebook failed or a table differs, 2 an error, 130 interrupted."
-)
-MODES = {
-    "--list": "only show the notebooks and their parameters",
-    "--dry-run": "only show what would run, and why",
-    "--check": "run into a temporary folder and compare the tables, all but measured times",
-    "--refresh": "run with the defaults and store the outputs in the notebooks themselves",
-}
-SEVERAL = {"nargs": "+", "default": [], "action": "extend"}
+MODES = ("list", "dry-run", "check", "refresh")
 
 
-def main(arguments: Sequence[str] | None = None, *, notebooks: Path = NOTEBOOKS) -> int:
+@dataclass(frozen=True)
+class RunRequest:
+    """What `specdec reproduce` is asked for.
+
+    only        numbers or names of notebooks; all if there are none
+    settings    "name=value", for every notebook that has the parameter
+    profile     "smoke", the defaults, or "full", notebooks/full/NN.yml
+    out         the folder of the figures; None is the one that SPECDEC_FIGURES names, else figures/
+    mode        one of `MODES`, or "" to run
+    fresh       run again what is unchanged since its last run
+    notebooks   their folder
+    """
+
+    only: Sequence[str] = ()
+    settings: Sequence[str] = ()
+    profile: str = "smoke"
+    out: Path | None = None
+    mode: str = ""
+    fresh: bool = False
+    notebooks: Path = NOTEBOOKS
+
+    def __post_init__(self) -> None:
+        if self.mode == "refresh" and (self.settings or self.profile != "smoke"):
+            raise ValueError(
+                "--refresh stores what the defaults give; it goes with neither --set nor"
+                " --profile full"
+            )
+
+
+def reproduce_figures(asked: RunRequest) -> int:
     """Run the notebooks and lay out the figures; the exit status comes back. What is finished when
     the run is interrupted stays, and the same command goes on from there.
 
     Raises ValueError, before anything runs, if the request is wrong.
     """
-    asked = parse_options(arguments)
     folder = asked.out.expanduser().resolve() if asked.out else figures_folder()
-    paths = choose_notebooks(notebooks, asked.only)
-    runs = plan_runs(paths, folder, profile=asked.profile, settings=asked.set)
-    if asked.list:
+    paths = choose_notebooks(asked.notebooks, asked.only)
+    runs = plan_runs(paths, folder, profile=asked.profile, settings=asked.settings)
+    if asked.mode == "list":
         return _list(paths)
-    if asked.dry_run:
+    if asked.mode == "dry-run":
         _due(runs, asked)
         return 0
-    if asked.check:
+    if asked.mode == "check":
         return _check(runs)
     for place in (folder, folder / "runs"):
         check_writable(place)
     with only_process(folder / "runs"):
-        for place in (folder, folder / "runs", notebooks):
+        for place in (folder, folder / "runs", asked.notebooks):
             for name in sweep_partial(place):
                 say(f"removed {place / name}, half-written by a run that was killed")
-        status = _run(_due(runs, asked), asked.refresh)
-        say(f"all figures: {build(folder, notebooks=notebooks)}")
+        status = _run(_due(runs, asked), asked.mode == "refresh")
+        say(f"all figures: {build(folder, notebooks=asked.notebooks)}")
         return status
 
 
-def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
-    """The options; raises ValueError for an unknown one, or some that do not go together."""
-    parser = Parser("reproduce", DESCRIPTION, writes=None)
-    modes = parser.add_mutually_exclusive_group()
-    for name, what in MODES.items():
-        modes.add_argument(name, action="store_true", help=what)
-    add = parser.add_argument
-    each = "parameters, for every notebook that has them"
-    add("--only", metavar="NN", help="numbers or names of notebooks; all without", **SEVERAL)
-    add("--set", metavar="name=value", help=each, **SEVERAL)
-    what = "smoke: the defaults; full: notebooks/full/NN.yml"
-    add("--profile", choices=PROFILES, default="smoke", help=what)
-    parser.add_common("--out", note="without, the one SPECDEC_FIGURES names, else figures/")
-    add("--fresh", action="store_true", help="run again what is unchanged since its last run")
-    given = parser.parse_args(arguments)
-    if given.refresh and (given.set or given.profile != "smoke"):
-        raise ValueError(
-            "--refresh stores what the defaults give; it goes with neither --set nor --profile full"
-        )
-    return given
-
-
-def _due(runs: Sequence[NotebookRun], asked: argparse.Namespace) -> list[NotebookRun]:
+def _due(runs: Sequence[NotebookRun], asked: RunRequest) -> list[NotebookRun]:
     """The runs that have to be done; what is done with each, and why, is printed."""
     due = []
     for run in runs:
-        why = run.why() or ("asked to run again" if asked.fresh or asked.refresh else "")
+        again = "asked to run again" if asked.fresh or asked.mode == "refresh" else ""
+        why = run.why() or again
         given = f"; with {run.given}" if run.given else ""
         print(f"{run.name}: {f'runs, {why}' if why else 'unchanged since its last run'}{given}")
         if why:

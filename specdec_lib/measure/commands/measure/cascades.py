@@ -1,0 +1,54 @@
+"""`specdec measure cascades`."""
+
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from specdec_lib.core.files import check_output
+from specdec_lib.measure.options import (
+    Out,
+    OwnPrompts,
+    Scheduler,
+    output_folder,
+    use_threads,
+    write_csv,
+)
+
+Limits = Annotated[
+    tuple[int, int], Parameter(help="development and held-out prompts of each domain")
+]
+
+
+def cascades(
+    *,
+    prompts: OwnPrompts = None,
+    limit: Limits = (12, 20),
+    out: Out = None,
+    scheduler: Scheduler = None,
+) -> None:
+    """The tables of notebook 04 by replay, cascade_*.csv, and what a pass costs, prices.csv.
+
+    Settings are tuned on development prompts and measured on held-out ones. An interrupted run goes
+    on where it was. The prices are seconds, worth something only where nothing else runs.
+    """
+    from specdec_lib.measure.cascade.studies import FOLDER, LADDER, TABLES, measured_tables
+    from specdec_lib.measure.cluster import opened
+    from specdec_lib.measure.target_text import by_domain, chosen_prompts
+    from specdec_lib.workload import SPLITS
+
+    folder = output_folder(out, prompts, FOLDER)
+    places = {name: folder / f"cascade_{name}.csv" for name in TABLES}
+    priced = folder / "prices.csv"
+    for place in (*places.values(), priced):
+        check_output(place)
+    use_threads(1)
+    known, unseen = (
+        by_domain(chosen_prompts(prompts, split, size))
+        for split, size in zip(SPLITS, limit, strict=True)
+    )
+    both = {domain: (its, unseen.get(domain, [])) for domain, its in known.items()}
+    with opened(scheduler, LADDER) as cluster:
+        tables = measured_tables(LADDER.load(), both, priced, cluster)
+    for name, table in tables.items():
+        write_csv(table, places[name], 5)
+    print(f"written to {folder}")

@@ -1,0 +1,30 @@
+"""`specdec measure regret`."""
+
+from specdec_lib.measure.options import (
+    Csv,
+    OwnPrompts,
+    SplitLimit,
+    print_where,
+    table_places,
+    use_threads,
+    write_csv,
+)
+
+
+def regret(*, prompts: OwnPrompts = None, limit: SplitLimit = 10, csv: Csv = None) -> None:
+    """What a plan loses against the best of all settings that were tried.
+
+    Settings are chosen on development prompts (the plan), or on one half of the held-out prompts
+    (the best), and compared on the other half. Tokens and passes are counted along the target's
+    text; passes are priced as notebook 05 measured them on this machine, the rest by the clock.
+    """
+    from specdec_lib.measure.plan_regret import PLACE, measure_regret
+    from specdec_lib.measure.target_text import by_domain, chosen_prompts
+    from specdec_lib.workload import SPLITS
+
+    (place,) = table_places(csv, prompts, PLACE)
+    use_threads(1)
+    known, unseen = (by_domain(chosen_prompts(prompts, split, limit)) for split in SPLITS)
+    both = {domain: (its, unseen.get(domain, [])) for domain, its in known.items()}
+    write_csv(measure_regret(both), place, 6)
+    print_where([place])

@@ -1,0 +1,42 @@
+"""`specdec distil write`."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from cyclopts import Parameter
+
+from specdec_lib.measure.options import Device, check_folders, place
+from specdec_lib.suite.distil.places import TEXT, passages_file
+
+
+def write(
+    *,
+    answer_tokens: Annotated[int, Parameter(help="in all shards")] = 5_000_000,
+    passages: Annotated[
+        Path | None, place("what `distil passages` wrote (default: in the cache)")
+    ] = None,
+    kinds: Annotated[
+        Literal["short", "long", "kept-out"], Parameter(help="of conversation")
+    ] = "short",
+    sequences: Annotated[int, Parameter(help="conversations written at a time")] = 64,
+    device: Device = "cpu",
+    out: Annotated[Path, place("the folder of shards")] = TEXT,
+) -> None:
+    """Let the target write text to learn from; an interrupted run goes on.
+
+    It completes a user turn, then answers it, or answers a request about a passage, code or a
+    translated string that others wrote.
+    """
+    file = passages or passages_file()
+    check_folders({"out": out}, reads={"passages": file})
+    from specdec_lib.suite.distil.writing import given_pieces, write_conversations
+
+    tokens = write_conversations(
+        out,
+        given_pieces(file, kinds),
+        kinds,
+        answer_tokens=answer_tokens,
+        sequences=sequences,
+        device=device,
+    )
+    print(f"{tokens:,} answer tokens are in {out}")

@@ -1,0 +1,71 @@
+"""`specdec reproduce`."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from cyclopts import Parameter
+
+from specdec_lib.measure.options import flag, place
+
+
+def reproduce(
+    *,
+    show_list: Annotated[
+        bool,
+        Parameter(
+            name="--list",
+            help="only show the notebooks and their parameters",
+            show_default=False,
+        ),
+    ] = False,
+    dry_run: Annotated[bool, flag("only show what would run, and why")] = False,
+    check: Annotated[
+        bool,
+        flag("run into a temporary folder and compare the tables, but measured times"),
+    ] = False,
+    refresh: Annotated[
+        bool, flag("run with the defaults and store the outputs in the notebooks")
+    ] = False,
+    only: Annotated[
+        list[str] | None, Parameter(help="numbers or names of notebooks (default: all)")
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        Parameter(name="--set", help="name=value …, for every notebook that has the parameter"),
+    ] = None,
+    profile: Annotated[
+        Literal["smoke", "full"],
+        Parameter(help="smoke: the defaults; full: notebooks/full/NN.yml"),
+    ] = "smoke",
+    out: Annotated[
+        Path | None,
+        place("the folder of the figures (default: what SPECDEC_FIGURES names, else figures/)"),
+    ] = None,
+    fresh: Annotated[bool, flag("run again what is unchanged since its last run")] = False,
+    notebooks: Annotated[
+        Path | None, place("a folder of other notebooks (default: the suite's own)")
+    ] = None,
+) -> int:
+    """Run the notebooks; every figure is made anew, and figures/index.html shows them all.
+
+    Exit status: 0 all went well, 1 a notebook failed or a table differs, 2 an error, 130
+    interrupted.
+    """
+    modes = {"list": show_list, "dry-run": dry_run, "check": check, "refresh": refresh}
+    asked = [name for name, one in modes.items() if one]
+    if len(asked) > 1:
+        raise ValueError(f"--{asked[0]} does not go with --{asked[1]}")
+    from specdec_lib.suite.notebook import NOTEBOOKS
+    from specdec_lib.suite.reproduce.running import RunRequest, reproduce_figures
+
+    return reproduce_figures(
+        RunRequest(
+            only=only or (),
+            settings=settings or (),
+            profile=profile,
+            out=out,
+            mode=asked[0] if asked else "",
+            fresh=fresh,
+            notebooks=notebooks or NOTEBOOKS,
+        )
+    )
