@@ -23,6 +23,7 @@ from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.trees.growing import TreeDraft
 from specdec_lib.models.cached.model import CachedModel
 from specdec_lib.models.students import build_student, own_weights
+from specdec_lib.suite.command import main
 from specdec_lib.suite.distil import finishing
 from specdec_lib.suite.distil.finishing import EDGES, KINDS, RANKS, match_tables
 from specdec_lib.workload import MATCH, Ladder, Measured, load_ladder, load_prompts, seeds
@@ -155,9 +156,9 @@ def test_a_draft_of_online_training_is_refused_before_anything_is_written(folder
         finishing.finish(folder.parent / "drafts", [1, 2], folder)
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
     with pytest.raises(SystemExit):
-        finishing.main(["--help"])
+        main(["distil", "finish", "--help"])
     told = " ".join(capsys.readouterr().out.split())
-    assert "middle.safetensors, draft.safetensors, katz.npz are read" in told
+    assert "middle.safetensors, draft.safetensors and katz.npz are read" in told
     assert "distil online, such as those in data/online, are not taken" in told
 
 

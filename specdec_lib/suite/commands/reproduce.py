@@ -7,44 +7,45 @@ from cyclopts import Parameter
 
 from specdec_lib.measure.options import flag, place
 
+List = Annotated[
+    bool,
+    Parameter(
+        name="--list",
+        help="only show the notebooks and their parameters",
+        show_default=False,
+    ),
+]
+DryRun = Annotated[bool, flag("only show what would run, and why")]
+Check = Annotated[bool, flag("run into a temporary folder and compare the tables, but times")]
+Refresh = Annotated[bool, flag("run with the defaults and store the outputs in the notebooks")]
+Fresh = Annotated[bool, flag("run again what is unchanged since its last run")]
+Only = Annotated[list[str] | None, Parameter(help="numbers or names of notebooks (default: all)")]
+Settings = Annotated[
+    list[str] | None,
+    Parameter(name="--set", help="name=value …, for every notebook that has the parameter"),
+]
+Profile = Annotated[
+    Literal["smoke", "full"], Parameter(help="smoke: the defaults; full: notebooks/full/NN.yml")
+]
+Figures = Annotated[
+    Path | None,
+    place("the folder of the figures (default: what SPECDEC_FIGURES names, else figures/)"),
+]
+Notebooks = Annotated[Path | None, place("a folder of other notebooks (default: the suite's own)")]
+
 
 def reproduce(
     *,
-    show_list: Annotated[
-        bool,
-        Parameter(
-            name="--list",
-            help="only show the notebooks and their parameters",
-            show_default=False,
-        ),
-    ] = False,
-    dry_run: Annotated[bool, flag("only show what would run, and why")] = False,
-    check: Annotated[
-        bool,
-        flag("run into a temporary folder and compare the tables, but measured times"),
-    ] = False,
-    refresh: Annotated[
-        bool, flag("run with the defaults and store the outputs in the notebooks")
-    ] = False,
-    only: Annotated[
-        list[str] | None, Parameter(help="numbers or names of notebooks (default: all)")
-    ] = None,
-    settings: Annotated[
-        list[str] | None,
-        Parameter(name="--set", help="name=value …, for every notebook that has the parameter"),
-    ] = None,
-    profile: Annotated[
-        Literal["smoke", "full"],
-        Parameter(help="smoke: the defaults; full: notebooks/full/NN.yml"),
-    ] = "smoke",
-    out: Annotated[
-        Path | None,
-        place("the folder of the figures (default: what SPECDEC_FIGURES names, else figures/)"),
-    ] = None,
-    fresh: Annotated[bool, flag("run again what is unchanged since its last run")] = False,
-    notebooks: Annotated[
-        Path | None, place("a folder of other notebooks (default: the suite's own)")
-    ] = None,
+    show_list: List = False,
+    dry_run: DryRun = False,
+    check: Check = False,
+    refresh: Refresh = False,
+    only: Only = None,
+    settings: Settings = None,
+    profile: Profile = "smoke",
+    out: Figures = None,
+    fresh: Fresh = False,
+    notebooks: Notebooks = None,
 ) -> int:
     """Run the notebooks; every figure is made anew, and figures/index.html shows them all.
 
