@@ -16,9 +16,11 @@ import pandas as pd
 from tqdm.auto import tqdm
 
 from specdec_lib.core.chance import Sampler
+from specdec_lib.core.files import cache_folder, write_whole
 from specdec_lib.core.kinds import Within, checked
 from specdec_lib.core.protocols import Draft
 from specdec_lib.drafts.combined import NoDraft
+from specdec_lib.measure.comparing import notes_on
 from specdec_lib.measure.contenders import our_contenders
 from specdec_lib.measure.fingerprints import fingerprint
 from specdec_lib.measure.latency.passes import machine_name
@@ -26,6 +28,8 @@ from specdec_lib.measure.planning import Named, Tried, forecasts, plan_settings,
 from specdec_lib.measure.race_table import over_plain, ratio_table
 from specdec_lib.measure.racing import race_prompts
 from specdec_lib.measure.ratios import LEAST_FOR_WORDS, with_interval, without_few
+from specdec_lib.measure.settings.exported import export_setting
+from specdec_lib.measure.settings.ladder_drafts import with_int8_drafts
 from specdec_lib.measure.settings.learning import without_network
 from specdec_lib.measure.settings.names import AUTOREGRESSIVE, TOKEN_BY_TOKEN
 from specdec_lib.measure.settings.setting import Setting
@@ -154,6 +158,34 @@ def _pays(best: pd.Series) -> str:
     if best.tokens_per_round <= HARDLY or best.ratio < 1:
         return "no"
     return "yes" if best.ratio_low > 1 else "unclear"
+
+
+def write_plan(
+    place: Path,
+    ladder: Ladder,
+    sampler: Sampler,
+    development: Sequence[Prompt],
+    held_out: Sequence[Prompt],
+    limits: Mapping[str, int],
+    *,
+    asked: str,
+) -> None:
+    """Make the plan, with the ladder's drafts in the int8 edition, print it, and write its setting
+    as JSON; what is finished is kept in the cache.
+
+    limits    `tokens`, `settings` and `seed` of `make_plan`
+    asked     the runtime that was asked for: where auto took the reference, a line says why
+    """
+    ladder = with_int8_drafts(ladder)
+    counts = f"{len(development)} development and {len(held_out)} held-out prompts"
+    print(f"{ladder.target.runtime}; {counts} of {development[0].domain}", flush=True)
+    for note in notes_on(ladder, asked):
+        print(note, flush=True)
+    keep = cache_folder() / "plan"
+    plan = make_plan(ladder, sampler, development, held_out, keep=keep, **limits)
+    write_whole(place, export_setting(plan.setting).encode())
+    print(plan_in_words(plan))
+    print(f"The setting is written to {place}; `specdec hf {place}` shows other engines'.")
 
 
 def plan_in_words(plan: Plan) -> str:

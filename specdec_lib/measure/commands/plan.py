@@ -5,7 +5,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from specdec_lib.core.files import cache_folder, check_output, write_whole
+from specdec_lib.core.files import check_output
 from specdec_lib.measure.options import (
     Device,
     Dtype,
@@ -51,41 +51,20 @@ def plan(
     """
     check_output(json)
     from specdec_lib.core.chance import Sampler
-    from specdec_lib.measure.comparing import notes_on
-    from specdec_lib.measure.plan import make_plan, plan_in_words
-    from specdec_lib.measure.settings.exported import export_setting
-    from specdec_lib.measure.settings.ladder_drafts import with_int8_drafts
-    from specdec_lib.workload import load_ladder, load_prompts
+    from specdec_lib.measure.plan import write_plan
+    from specdec_lib.workload import SPLITS, load_ladder, load_prompts
 
     use_threads(threads)
     sampler = Sampler(temperature, top_k=top_k)
-    development = load_prompts(prompts, "development", limit)
-    held_out = load_prompts(prompts, "held-out", limit)
-    ladder = with_int8_drafts(
-        load_ladder(
-            target,
-            draft,
-            warn=False,
-            tokenizer=tokenizer,
-            device=device,
-            dtype=dtype,
-            runtime=runtime,
-        )
+    development, held_out = (load_prompts(prompts, split, limit) for split in SPLITS)
+    ladder = load_ladder(
+        target,
+        draft,
+        tokenizer=tokenizer,
+        device=device,
+        dtype=dtype,
+        runtime=runtime,
+        warn=False,
     )
-    counts = f"{len(development)} development and {len(held_out)} held-out prompts"
-    print(f"{ladder.target.runtime}; {counts} of {prompts}", flush=True)
-    for note in notes_on(ladder, runtime):
-        print(note, flush=True)
-    found = make_plan(
-        ladder,
-        sampler,
-        development,
-        held_out,
-        keep=cache_folder() / "plan",
-        tokens=max_new_tokens,
-        settings=settings,
-        seed=seed,
-    )
-    write_whole(json, export_setting(found.setting).encode())
-    print(plan_in_words(found))
-    print(f"The setting is written to {json}; `specdec hf {json}` shows other engines'.")
+    limits = {"tokens": max_new_tokens, "settings": settings, "seed": seed}
+    write_plan(json, ladder, sampler, development, held_out, limits, asked=runtime)
