@@ -29,9 +29,10 @@ test: check $(TARGET) ## check, all tests, all notebooks; leaves the working tre
 test-ui: .venv/.ui $(TARGET) ## every notebook and explorer in JupyterLab in headless Chromium, screenshots in figures/runs/ui (needs Chromium: apt install chromium)
 	SPECDEC_UI=1 $(PYTHON) -m pytest tests/ui $(ARGS)
 
-check: .venv/.stamp ## lint and formatting; how long and how dense the code is
+check: .venv/.stamp ## lint, formatting and types; how long and how dense the code is
 	$(PYTHON) -m ruff check .
 	$(PYTHON) -m ruff format --check .
+	$(PYTHON) -m basedpyright --pythonpath $(PYTHON)
 	@$(PYTHON) tests/size.py
 
 lab: $(TARGET) ## open the notebooks in JupyterLab

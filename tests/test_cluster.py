@@ -17,15 +17,23 @@ from own_models import gpt2, llama
 from sweeps import assert_same
 
 from specdec_lib.core.chance import Sampler
+from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
 from specdec_lib.measure import cluster as cluster_module
 from specdec_lib.measure import fingerprints
 from specdec_lib.measure.cluster import Cluster, LadderRecipe, connect, spread_rows
+from specdec_lib.measure.latency.predict import fit_overheads
+from specdec_lib.measure.planning import try_settings
 from specdec_lib.measure.replaying import sweep
 from specdec_lib.measure.row_cache import RowCache
-from specdec_lib.measure.settings.setting import Setting
+from specdec_lib.measure.settings.setting import GREEDY, Setting
+from specdec_lib.measure.text_writing import write_texts
 from specdec_lib.suite.command import main
+from specdec_lib.suite.distil import lessons, parts
+from specdec_lib.suite.distil.passages import write_pieces
+from specdec_lib.suite.distil.shards import Conversation, read_text
 from specdec_lib.workload import Ladder, load_prompts
+from tests.test_distil import HEAD, network, texts
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 LENGTH = {"max_new_tokens": 8, "seed": 3, "progress": False}
@@ -156,6 +164,62 @@ def test_a_worker_with_other_code_is_refused_and_the_others_do_its_work(ladder, 
     client.run(pretend, None)
 
 
+def test_a_plan_counts_on_workers_what_it_counts_here(ladder, workers):
+    prompts = load_prompts("chat", "development", 4)
+    texts = write_texts(ladder, prompts, GREEDY, max_new_tokens=8)
+    tried = {
+        ("autoregressive", "token by token"): NoDraft(),
+        ("tree", "of 4"): TreeDraft(ladder.draft, budget=4, depth=2),
+    }
+    here = try_settings(ladder, prompts, texts, tried)
+    there = try_settings(ladder, prompts, texts, tried, cluster=workers)
+    columns = ["method", "setting", "prompt", "situation", "work"]
+    assert here[columns].equals(there[columns])
+    timed = there.outside.notna()
+    assert set(there.prompt[timed]) == {one.name for one in prompts[:2]}  # this machine's alone
+    assert here.outside.notna().all() and fit_overheads(there).keys() == fit_overheads(here).keys()
+
+
+def own_target() -> None:
+    """Run on a worker: a tiny target teaches."""
+    lessons.load_target = network
+    lessons._own_teacher.cache_clear()
+
+
+def test_lessons_of_workers_are_those_of_this_machine(client, workers, tmp_path):
+    client.run(own_target)
+    lessons.teach(texts(), HEAD, tmp_path / "here", target=network())
+    lessons.teach(texts(), HEAD, tmp_path / "there", workers)
+    here, there = (sorted((tmp_path / name).iterdir()) for name in ("here", "there"))
+    assert [one.read_bytes() for one in here] == [one.read_bytes() for one in there] and here
+
+
+def short_parts() -> None:
+    """Run on a worker: a part has 20 answer tokens, and a conversation tells its part's seed."""
+    parts.PART = 20
+
+    def fresh(how: object, pieces: object, seed: int) -> Iterator[Conversation]:
+        for number in range(100):
+            yield Conversation((seed, number, *range(10)), ((2, 12),), True, True, "chat")
+
+    parts._fresh = fresh
+
+
+def test_workers_write_parts_until_there_are_enough_answer_tokens(
+    client, workers, tmp_path, monkeypatch
+):
+    client.run(short_parts)
+    monkeypatch.setattr(parts, "PART", 20)
+    pieces = tmp_path / "pieces.jsonl.gz"
+    write_pieces(pieces, [])
+    options = {"answer_tokens": 90, "cluster": workers}
+    assert parts.write_conversations(tmp_path / "text", pieces, "short", **options) == 90
+    found = [one.ids[:2] for one in read_text(tmp_path / "text")]
+    assert found == [(1000 + part, number) for part in range(5) for number in range(2)][:9]
+    with pytest.raises(ValueError, match="of a worker is not the file of this machine"):
+        parts.conversation_rows(None, 1, how=None, passages=pieces, digest="other")
+
+
 def test_other_weights_are_refused(client, ladder, workers, tmp_path):
     other = replace(workers.recipe, target=str(llama(tmp_path / "target", seed=5)))
     with (
@@ -174,6 +238,10 @@ def test_a_scheduler_elsewhere_without_certificates_is_refused(address):
 @pytest.mark.parametrize(
     "verb, why",
     [
+        (
+            "measure latency",
+            "it times what it runs, and seconds of other machines are no comparison",
+        ),
         ("bench", "it times what it runs, and seconds of other machines are no comparison"),
         ("compare", "it times what it runs, and seconds of other machines are no comparison"),
         ("measure walltime", "it times what it runs"),
@@ -187,7 +255,7 @@ def test_what_is_timed_or_runs_here_alone_takes_no_scheduler(verb, why, capsys):
 
 
 @pytest.mark.parametrize(
-    "verb", ["table", "staged", "acceptance", "verifiers", "editions", "cascades"]
+    "verb", ["table", "staged", "acceptance", "verifiers", "editions", "cascades", "regret"]
 )
 def test_what_counts_takes_a_scheduler_and_refuses_one_elsewhere_at_once(verb, capsys):
     with pytest.raises(SystemExit, match=r"^2$"):

@@ -186,7 +186,7 @@ def test_articles_that_are_whole_are_passages_of_later_runs():
 @pytest.fixture
 def taught(tmp_path: Path) -> list[Lesson]:
     (tmp_path / "lessons").mkdir()
-    teach(network(), texts(), HEAD, tmp_path / "lessons")
+    teach(texts(), HEAD, tmp_path / "lessons", target=network())
     return read_lessons(texts(), HEAD, tmp_path / "lessons")
 
 
@@ -206,7 +206,7 @@ def test_lessons_are_kept_and_those_of_other_texts_or_another_head_refused(taugh
     for conversations, head in ((texts(), HEAD), ([*texts()[1:], texts()[0]], HEAD[:-1])):
         with pytest.raises(ValueError, match="no lessons of this text and head"):
             read_lessons(conversations, head, tmp_path / "lessons")
-    teach(network(), texts(), HEAD, tmp_path / "lessons")
+    teach(texts(), HEAD, tmp_path / "lessons", target=network())
     after = [path.stat().st_mtime_ns for path in files]
     assert [a == b for a, b in zip(after, before, strict=True)] == [True, False, True]
 

@@ -5,7 +5,8 @@ from collections import defaultdict
 
 from specdec_lib.suite.distil.overlap import packages_with, sequences, shared_sequences
 from specdec_lib.suite.distil.passages import Piece
-from specdec_lib.suite.distil.shards import TEXT, Conversation, list_shards, read_shard
+from specdec_lib.suite.distil.places import TEXT
+from specdec_lib.suite.distil.shards import Conversation, list_shards, read_shard
 from tests.test_distil import tokenizer
 
 PROMPT = "Who was the first person to walk across the wide river?"

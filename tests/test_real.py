@@ -28,7 +28,8 @@ from specdec_lib.measure.text_writing import write_batched
 from specdec_lib.models.cached.model import CachedModel
 from specdec_lib.models.prepared import PREPARED, prepared_folder
 from specdec_lib.suite.distil.finishing import PAIRS
-from specdec_lib.suite.distil.shards import TEXT, list_shards, read_shard
+from specdec_lib.suite.distil.places import TEXT
+from specdec_lib.suite.distil.shards import list_shards, read_shard
 from specdec_lib.suite.distil.writing import plain
 from specdec_lib.suite.hf import Speculative
 from specdec_lib.workload import DOMAINS, Ladder, Prompt, load_ladder, load_prompts, seeds

@@ -73,7 +73,7 @@ def checked(public: Public) -> Public:
     if not isinstance(public, type):
         return cast(Public, called)  # wraps keeps what it takes and returns
     public.__init__ = called
-    return public
+    return cast(Public, public)
 
 
 def unchecked(kind: type[Value], **fields: object) -> Value:
@@ -91,6 +91,8 @@ def is_a(value: Any, hint: Any) -> bool:
     """Whether a value, with all elements or entries, is of the kind that an annotation names."""
     kind = get_origin(hint)
     parts = get_args(hint)
+    if isinstance(hint, TypeVar):
+        return is_a(value, hint.__bound__)
     if kind in UNIONS:
         return any(is_a(value, one) for one in parts)
     if kind is Annotated:
@@ -126,6 +128,8 @@ def in_words(hint: Any, *, many: bool = False) -> str:
     """What an annotation allows, in words."""
     kind = get_origin(hint)
     parts = get_args(hint)
+    if isinstance(hint, TypeVar):
+        return in_words(hint.__bound__, many=many)
     if kind in UNIONS:
         return " or ".join(in_words(one, many=many) for one in parts)
     if _is_collection(kind):

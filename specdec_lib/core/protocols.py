@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from jaxtyping import Float
 from torch import Tensor
@@ -47,9 +47,14 @@ class LanguageModel(Protocol):
     usage            what it has computed since it was made; None for an n-gram table
     """
 
-    name: str
-    vocabulary: int
-    max_positions: int
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def vocabulary(self) -> int: ...
+
+    @property
+    def max_positions(self) -> int: ...
 
     @property
     def runtime(self) -> str: ...
@@ -95,7 +100,7 @@ class Scout(NamedTuple):
     source     the name that nodes which it guessed too carry in the tree
     """
 
-    guesser: object
+    guesser: Any
     guided: int
     source: str
 

@@ -6,6 +6,7 @@ Source: Luo et al. 2024 (Turning trash into treasure), whose tree has one fixed 
 best-first, under the shared noise.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -92,7 +93,7 @@ class TokenRecycling:
     successors: Successors = field(default_factory=Successors, kw_only=True, repr=False)
 
     def propose(self, context: Context, chance: Chance) -> TokenTree:
-        def expand(tree: TokenTree, widths: dict[int, int]) -> dict[int, list[Child]]:
+        def expand(tree: TokenTree, widths: Mapping[int, int]) -> dict[int, list[Child]]:
             places = {node: (tree.tokens[node], tree.position(node) + 1) for node in widths}
             return {node: self._children(*place, chance) for node, place in places.items()}
 

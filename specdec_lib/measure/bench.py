@@ -81,12 +81,20 @@ def benchmark(
         main, others = contenders(ladders, sampler, lineup)
         prompts = prompts_in_turn("held-out", count, plan.source)
         many = plan.others * len(by_domain(prompts))
-        options, timings = plan.limits | {"folder": folder, "warm_up": plan.tokens}, []
+        timings: list[Trial] = []
         for racing, own in ([*main, *others], prompts[:many]), (main, prompts[many:]):
-            for found in race_prompts(racing, ladder, tqdm(own, "prompts"), **options):
+            for found in race_prompts(
+                racing,
+                ladder,
+                tqdm(own, "prompts"),
+                tokens=plan.tokens,
+                seed=plan.seed,
+                folder=folder,
+                warm_up=plan.tokens,
+            ):
                 timings += found
-        tuned = {one.method: one.draft for one in main}
-        spent = method_ledger(ladder, sampler, tuned, few, **plan.limits)
+        tuned = {one.method: one.draft for one in main if one.draft is not None}
+        spent = method_ledger(ladder, sampler, tuned, few, tokens=plan.tokens, seed=plan.seed)
         spent = spent.rename(columns={"draft": "method"}).assign(top_k=sampler.top_k or 0)
         yield timings, lineup, spent
         chosen = lineup.chosen or chosen

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 
 import pandas as pd
 from torch.nn import Embedding
+from transformers import PreTrainedModel
 
 from specdec_lib.core.protocols import LanguageModel
 from specdec_lib.models.cut_head import CutHead
@@ -22,7 +23,9 @@ def model_shape(model: LanguageModel, *, bytes_per_number: float = 2.0) -> Model
     """The size of a decoder of GPT-2's or Llama's kind, else ValueError; a cut head has its
     frequent tokens alone.
     """
-    network = model.model
+    network = getattr(model, "model", None)
+    if not isinstance(network, PreTrainedModel):
+        raise ValueError(f"{model.name} is no network of transformers, so has no layers")
     config, head = network.config.get_text_config(), network.get_output_embeddings()
     width, heads, others = config.hidden_size, config.num_attention_heads, config.to_dict()
     size = others.get("head_dim") or width // heads
@@ -86,8 +89,11 @@ def seconds_at(
     """
 
     def seconds(name: str, passes: float, rows: float, context: float) -> float:
-        mean = {"rows": math.ceil(rows / passes), "context": math.ceil(context / passes)}
-        return passes * roofline_seconds(shapes[name], machines[name], **mean)
+        mean_rows = math.ceil(rows / passes)
+        mean_context = math.ceil(context / passes)
+        return passes * roofline_seconds(
+            shapes[name], machines[name], rows=mean_rows, context=mean_context
+        )
 
     return _sums(table, shapes, seconds)
 

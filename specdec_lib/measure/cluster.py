@@ -67,14 +67,14 @@ class LadderRecipe:
 
 @dataclass(frozen=True)
 class Cluster:
-    """Workers that measure: a Dask client, and how each of them loads the models."""
+    """Workers that measure: a Dask client, and how each of them loads the models, if it does."""
 
     client: "Client"
-    recipe: LadderRecipe = LadderRecipe()
+    recipe: LadderRecipe | None = LadderRecipe()
 
 
 @contextmanager
-def opened(address: str | None, recipe: LadderRecipe) -> Iterator[Cluster | None]:
+def opened(address: str | None, recipe: LadderRecipe | None) -> Iterator[Cluster | None]:
     """The cluster of the scheduler at an address, closed in the end; None without an address."""
     if address is None:
         yield None
@@ -117,7 +117,7 @@ def connect(address: str) -> "Client":
 def spread_rows(
     make: Make,
     items: Sequence[tuple[str, object]],
-    ladder: Ladder | Pair,
+    ladder: Ladder | Pair | None,
     arguments: Mapping[str, object],
     cache: RowCache,
     *,
@@ -128,6 +128,7 @@ def spread_rows(
     """The rows of `make(ladder, item, **arguments)` for every item, in the items' order.
 
     make       a function of a module; it is called where the models are
+    ladder     None where `make` needs no models
     items      with the keys under which their finished rows are kept; what has the same key is
                measured once, and has its rows at each of its places
     cluster    workers that measure; without, this process does
@@ -153,7 +154,7 @@ def spread_rows(
 
 def _answers(
     cluster: Cluster,
-    ladder: Ladder | Pair,
+    ladder: Ladder | Pair | None,
     make: Make,
     items: Mapping[str, object],
     arguments: Mapping[str, object],
@@ -161,7 +162,8 @@ def _answers(
     """The rows that workers made, as they come; what a refused worker had goes to another."""
     from distributed import KilledWorker, as_completed
 
-    call = (cluster.recipe, identity(ladder), make, arguments)
+    recipe = None if ladder is None else cluster.recipe
+    call = (recipe, identity(ladder), make, arguments)
     refused: dict[str, tuple[str, ...]] = {}
     keys: dict[Future, str] = {}
     try:
@@ -212,7 +214,7 @@ def _listed(differing: tuple[str, ...]) -> str:
 
 
 def _measure(
-    recipe: LadderRecipe,
+    recipe: LadderRecipe | None,
     expected: Mapping[str, str],
     make: Make,
     arguments: Mapping[str, object],
@@ -231,7 +233,7 @@ def _measure(
 
 
 @functools.lru_cache(maxsize=2)
-def _loaded(recipe: LadderRecipe) -> tuple[Ladder, dict[str, str]]:
+def _loaded(recipe: LadderRecipe | None) -> tuple[Ladder | None, dict[str, str]]:
     """The models of a worker process, loaded once, and what they and the code are."""
-    ladder = recipe.load()
+    ladder = None if recipe is None else recipe.load()
     return ladder, identity(ladder)

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 import torch
 from transformers import PreTrainedModel
@@ -126,7 +127,7 @@ def time_rounds(
     """The rounds of one generation, and the seconds from the start of the first to the end of the
     last; `on_start` is called when the prompt has been read, just before.
     """
-    read_prompt(target, draft, Context.of(prompt))
+    read_prompt(target, draft, Context.of(tuple(prompt)))
     limits = {"max_new_tokens": max_new_tokens, "rule": rule, "stop_tokens": stop_tokens}
     played = rounds(target, draft, prompt, chance, **limits)
     on_start()
@@ -181,11 +182,12 @@ def hugging_contenders(
     def looked_up(count: int, longest: int) -> Mapping:
         return {"prompt_lookup_num_tokens": count, "max_matching_ngram_size": longest}
 
-    words, options, settings = {
+    ways: dict[str, tuple[str, Callable[..., Mapping], Sequence[tuple]]] = {
         GENERATE: (TOKEN_BY_TOKEN, dict, [()]),
         LOOKUP: ("{} tokens, endings of up to {}", looked_up, LOOKED_UP),
         ASSIST: ("{} tokens, {}, confidence {:g}", assisted, ASSISTED),
-    }[method]
+    }
+    words, options, settings = ways[method]
 
     def run(setting: tuple, prompt: tuple[int, ...], count: int, seed: int) -> Continuation:
         given, portions = torch.tensor([prompt], device=model.device), Portions()
@@ -194,7 +196,8 @@ def hugging_contenders(
         fixed |= {"eos_token_id": None, "pad_token_id": 0, "streamer": portions}
         if isinstance(head := draft.get_output_embeddings(), CutHead):
             head.set_prompt(prompt)
-        made = model.generate(given, **fixed, **_drawn(sampler), **options(*setting))
+        network: Any = model  # what it generates depends on the options: here token ids
+        made = network.generate(given, **fixed, **_drawn(sampler), **options(*setting))
         return portions.continuation(tuple(made[0, len(prompt) :].tolist()))
 
     exact = sampler.temperature == 0 and model.dtype in (torch.float32, torch.float64)

@@ -20,7 +20,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerFast
 from specdec_lib.core.protocols import LanguageModel
 
 PACKAGE = __name__.partition(".")[0]
-LIBRARY = Path(sys.modules[PACKAGE].__file__).resolve().parent
+LIBRARY = Path(str(sys.modules[PACKAGE].__file__)).resolve().parent
 ABOVE = ("show", "suite")  # wings that nothing here imports: their files do not count
 COMPUTING = ("torch", "transformers", "tokenizers", "numpy", "numba")  # their versions count
 
@@ -104,8 +104,8 @@ def _composed(thing: object, seen: dict[int, object]) -> object:
     if is_dataclass(thing):
         counted = [one.name for one in fields(thing) if one.repr]
         return [_named(kind), [[name, _described(getattr(thing, name), seen)] for name in counted]]
-    network = getattr(thing, "model", None) if isinstance(thing, LanguageModel) else None
-    if isinstance(network, PreTrainedModel):
+    network = getattr(thing, "model", None)
+    if isinstance(thing, LanguageModel) and isinstance(network, PreTrainedModel):
         config = network.config.to_dict().items()
         config = {key: value for key, value in config if not key.startswith("_")}
         called = [thing.name, thing.vocabulary, thing.max_positions, thing.runtime]

@@ -86,7 +86,7 @@ def near_tie(
         return None
     if None in tokens:
         return NearTie(place, tokens, EARLY)
-    context, chance = Context.of(prompt).extended(tuple(one[:place])), chance or Chance(0)
+    context, chance = Context.of(tuple(prompt)).extended(tuple(one[:place])), chance or Chance(0)
     row, moved = _read(model, context, 1), logit_movements(model, context)
     margin = max(rounding_gaps(row, len(context), tokens, chance))
     plain = max(size for way, size in moved.items() if way != TREE)
@@ -106,11 +106,11 @@ def rounding_gaps(
     one fall out, below the next.
     """
     found, sampler = chance.gaps(logits, position, tokens), chance.sampler
-    whole = sampler.top_k is None or sampler.top_k >= len(logits)
-    if sampler.temperature == 0 or sampler.top_p < 1 or whole:
+    most = sampler.top_k or len(logits)
+    if sampler.temperature == 0 or sampler.top_p < 1 or most >= len(logits):
         return found
     scaled = logits.double().cpu() / sampler.temperature
-    last, following = scaled.sort(descending=True).values[sampler.top_k - 1 : sampler.top_k + 1]
+    last, following = scaled.sort(descending=True).values[most - 1 : most + 1]
     noise = chance.noise(position, range(len(scaled)))
     noisy, allowed = scaled + torch.tensor(noise, dtype=torch.float64), scaled >= last
     found = []

@@ -20,6 +20,7 @@ from specdec_lib.core.files import cache_folder, write_whole
 from specdec_lib.core.kinds import Within, checked
 from specdec_lib.core.protocols import Draft
 from specdec_lib.drafts.combined import NoDraft
+from specdec_lib.measure.cluster import Cluster
 from specdec_lib.measure.comparing import notes_on
 from specdec_lib.measure.contenders import our_contenders
 from specdec_lib.measure.fingerprints import fingerprint
@@ -82,6 +83,7 @@ def make_plan(
     tokens: int = TOKENS,
     settings: Annotated[int, Within(1)] = SETTINGS,
     seed: int = 0,
+    cluster: Cluster | None = None,
 ) -> Plan:
     """The plan for these models and prompts on this machine, which should do nothing else.
 
@@ -89,6 +91,7 @@ def make_plan(
     keep           a folder for what is finished: the same call goes on there; None keeps nothing
     tokens         new ones per prompt, at most
     settings       that are tried of each method
+    cluster        the workers of a Dask client, which write and count; this machine times
 
     Raises ValueError if there are fewer than two development prompts or no held-out one.
     """
@@ -105,14 +108,22 @@ def make_plan(
     folder = keep and keep / fingerprint(device, sampler, limits, settings, given, ladder)
     places = {name: folder and folder / name for name in ("texts", "passes", "held-out")}
     texts = write_texts(
-        ladder, development, sampler, seed=seed, max_new_tokens=tokens, keep=places["texts"]
+        ladder,
+        development,
+        sampler,
+        seed=seed,
+        max_new_tokens=tokens,
+        keep=places["texts"],
+        cluster=cluster,
     )
     passes = timed_passes(ladder, development, texts, places["passes"])
-    policy, tried = plan_settings(ladder, development, texts, passes, most=settings, keep=folder)
+    policy, tried = plan_settings(
+        ladder, development, texts, passes, most=settings, keep=folder, cluster=cluster
+    )
     table = forecasts(tried.trials, tried.prices)
     best, raced = _to_race(table, tried.drafts)
     kept = places["held-out"] and places["held-out"] / fingerprint(raced)
-    rows = _race(ladder, sampler, raced, held_out, limits, kept)
+    rows = _race(ladder, sampler, raced, held_out, tokens, seed, kept)
     pays = _pays(rows.iloc[1])
     name, draft = (best[0], raced[best]) if pays == "yes" else ("plain", NoDraft())
     setting = Setting(name, draft, sampler)
@@ -133,7 +144,8 @@ def _race(
     sampler: Sampler,
     raced: Mapping[Named, Draft],
     prompts: Sequence[Prompt],
-    limits: Mapping[str, int],
+    tokens: int,
+    seed: int,
     keep: Path | None,
 ) -> pd.DataFrame:
     """The rows of `ratio_table` over plain decoding of these drafts on held-out prompts."""
@@ -142,7 +154,7 @@ def _race(
     ]
     racing = our_contenders(ladder.target, settings)
     bar = tqdm(prompts, "held-out prompts", mininterval=1)
-    timings = race_prompts(racing, ladder, bar, **limits, folder=keep)
+    timings = race_prompts(racing, ladder, bar, tokens=tokens, seed=seed, folder=keep)
     return over_plain(ratio_table([one for found in timings for one in found], {}))
 
 
@@ -169,6 +181,7 @@ def write_plan(
     limits: Mapping[str, int],
     *,
     asked: str,
+    cluster: Cluster | None = None,
 ) -> None:
     """Make the plan, with the ladder's drafts in the int8 edition, print it, and write its setting
     as JSON; what is finished is kept in the cache.
@@ -182,7 +195,7 @@ def write_plan(
     for note in notes_on(ladder, asked):
         print(note, flush=True)
     keep = cache_folder() / "plan"
-    plan = make_plan(ladder, sampler, development, held_out, keep=keep, **limits)
+    plan = make_plan(ladder, sampler, development, held_out, keep=keep, cluster=cluster, **limits)
     write_whole(place, export_setting(plan.setting).encode())
     print(plan_in_words(plan))
     print(f"The setting is written to {place}; `specdec hf {place}` shows other engines'.")
@@ -190,10 +203,10 @@ def write_plan(
 
 def plan_in_words(plan: Plan) -> str:
     """The best forecasts, the verdict, the best of another method, and what it hangs on."""
-    _, best, *others, free = plan.held_out.itertuples(index=False)
+    _, best, *others, free = (row for _, row in plan.held_out.iterrows())
     table = plan.forecasts
     hangs = plan.margin
-    foreseen = table.set_index(["method", "setting"]).loc[(best.method, best.setting)]
+    foreseen = table[(table.method == best.method) & (table.setting == best.setting)].iloc[0]
     few = " Too few prompts to rely on." if best.prompts < LEAST_FOR_WORDS else ""
     lines = (
         f"{len(table)} settings were counted on {table.prompts.max()} prompts; the best forecasts:",
@@ -220,6 +233,6 @@ def _break_even(times: float) -> list[str]:
     return [f"It breaks even where its drafts' passes take {times:.2g} times as long."]
 
 
-def _told(row: tuple) -> str:
+def _told(row: pd.Series) -> str:
     gain = with_interval(row.ratio, row.ratio_low, row.ratio_high)
     return f"{row.method} ({row.setting}) is {gain} times as fast as plain decoding"

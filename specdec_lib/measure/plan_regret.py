@@ -14,10 +14,10 @@ from pathlib import Path
 import pandas as pd
 import torch
 from tqdm.auto import tqdm
-from transformers import LlamaForCausalLM
 
 from specdec_lib.core.chance import Sampler
 from specdec_lib.core.files import DATA, cache_folder
+from specdec_lib.measure.cluster import Cluster, LadderRecipe
 from specdec_lib.measure.fingerprints import fingerprint
 from specdec_lib.measure.latency import machine_name, stored_tables
 from specdec_lib.measure.latency.passes import pass_tables
@@ -34,6 +34,8 @@ from specdec_lib.workload import Ladder, Prompt, load_ladder
 PLACE = DATA / "measured" / "regret.csv"
 SPEED_UP = ["speed_up", "speed_up_low", "speed_up_high"]
 TOKENS, SETTINGS = 64, 5  # of a text, and of each method
+EMBEDDED = "SmolLM2-135M and its drafts"
+RECIPE = LadderRecipe(device="cpu", runtime="fast", int8_drafts=True)
 HALVES = ["first", "second"]  # of the held-out prompts
 BEST = "best fixed, in hindsight"
 COLUMNS = """pair sampling domain method setting prompts tokens_per_round forecast ms_per_token
@@ -42,13 +44,17 @@ COLUMNS = """pair sampling domain method setting prompts tokens_per_round foreca
 
 def measure_regret(
     given: Mapping[str, tuple[Sequence[Prompt], Sequence[Prompt]]],
+    cluster: Cluster | None = None,
 ) -> pd.DataFrame:
     """`regret_rows` of each of `pairs`, sampler and domain.
 
-    given    by domain its development and its held-out prompts
+    given      by domain its development and its held-out prompts
+    cluster    the workers of a Dask client, which write and count for the embedded ladder, as
+               `RECIPE` loads it; other pairs are made here
     """
     rows = []
     for name, ladder, samplers, domains, tokens in pairs([*given]):
+        workers = cluster if name == EMBEDDED else None
         table, target = stored_tables(machine_name())["latency"], ladder.target.name
         own = pass_tables(table, "fast", column="seconds")[target]
         passes = pass_tables(table, "int8") | {target: own}
@@ -58,9 +64,14 @@ def measure_regret(
             splits = given[domain]
             prompts = [*chain(*splits)]
             texts = write_texts(
-                ladder, prompts, sampler, max_new_tokens=tokens, keep=keep / "texts"
+                ladder,
+                prompts,
+                sampler,
+                max_new_tokens=tokens,
+                keep=keep / "texts",
+                cluster=workers,
             )
-            own = regret_rows(ladder, *splits, texts, passes, keep=keep)
+            own = regret_rows(ladder, *splits, texts, passes, keep=keep, cluster=workers)
             labels = {"sampling": sampling_of(*astuple(sampler)), "domain": domain}
             rows.append(own.assign(pair=name, **labels))
             tqdm.write(summarise_regret(rows[-1]).round(3).to_string(index=False))
@@ -75,12 +86,12 @@ def pairs(
     (greedily such a model repeats itself).
     """
     exact = load_ladder(device="cpu", runtime="fast")
-    yield "SmolLM2-135M and its drafts", with_int8_drafts(exact), SAMPLERS, domains, TOKENS
+    yield EMBEDDED, with_int8_drafts(exact), SAMPLERS, domains, TOKENS
     small = replace(exact, target=exact.middle, middle=None, katz=None)
     yield "4 layers and 1", with_int8_drafts(small), SAMPLERS, domains[:2], TOKENS
     torch.manual_seed(0)
     target, draft = (
-        FastModel(LlamaForCausalLM(one.model.config), one.name)
+        FastModel(type(one.model)(one.model.config), one.name)
         for one in (small.target, small.draft)
     )
     nothing = with_int8_drafts(replace(small, target=target, draft=draft))
@@ -96,6 +107,7 @@ def regret_rows(
     *,
     most: int = SETTINGS,
     keep: Path | None = None,
+    cluster: Cluster | None = None,
 ) -> pd.DataFrame:
     """A row per setting and for the planned draft: method, setting, forecast (milliseconds per
     token on the development prompts), ms_per_token, tokens_per_round on the held-out ones, first
@@ -104,8 +116,10 @@ def regret_rows(
     """
     if len(held_out) < 2:
         raise ValueError(f"regret needs 2 held-out prompts, got {len(held_out)}")
-    _, tried = plan_settings(ladder, development, texts, passes, most=most, keep=keep)
-    found = try_settings(ladder, held_out, texts, tried.drafts, keep)
+    _, tried = plan_settings(
+        ladder, development, texts, passes, most=most, keep=keep, cluster=cluster
+    )
+    found = try_settings(ladder, held_out, texts, tried.drafts, keep, cluster)
     names = [prompt.name for prompt in held_out]
 
     def by_setting(rows: pd.DataFrame, **options: str) -> pd.DataFrame:
@@ -131,11 +145,11 @@ def summarise_regret(table: pd.DataFrame) -> pd.DataFrame:
     rows, keys = [], ["pair", "sampling", "domain"]
     for key, own in table.groupby(keys, sort=False):
         fixed = own[own.method != PLANNED]
-        first, second = (fixed.loc[fixed[half].idxmin()] for half in HALVES)
+        first, second = (fixed.iloc[fixed[half].argmin()] for half in HALVES)
         choices = {
-            "the plan": own.loc[own.forecast.idxmin()],
+            "the plan": own.iloc[own.forecast.argmin()],
             "planned draft": own[own.method == PLANNED].iloc[0],
-            BEST: fixed.loc[fixed.ms_per_token.idxmin()],
+            BEST: fixed.iloc[fixed.ms_per_token.argmin()],
         }
         for name, one in choices.items():
             regret = (one.second / first.second + one["first"] / second["first"]) / 2 - 1

@@ -8,9 +8,10 @@ above 0 up to some milliseconds a token.
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import pandas as pd
 from tqdm.auto import tqdm
@@ -19,14 +20,17 @@ from specdec_lib.core.chance import Sampler
 from specdec_lib.core.decode import Round
 from specdec_lib.core.protocols import Draft
 from specdec_lib.drafts.planned import SITUATIONS, Planned, situation
+from specdec_lib.measure.cluster import Cluster, spread_rows
 from specdec_lib.measure.fingerprints import fingerprint
 from specdec_lib.measure.latency.passes import ROWS, curves, pass_tables, time_passes
 from specdec_lib.measure.latency.predict import fit_overheads
 from specdec_lib.measure.ratios import Ratio, summarise
 from specdec_lib.measure.recorded_target import RecordedTarget, replay_draft
-from specdec_lib.measure.row_cache import Row, RowCache, key_of
+from specdec_lib.measure.row_cache import Row, RowCache, key_of, records
 from specdec_lib.measure.settings.bench import ON_TREES, OURS, bench_settings
+from specdec_lib.measure.settings.exported import export_setting, import_setting
 from specdec_lib.measure.settings.names import AUTOREGRESSIVE
+from specdec_lib.measure.settings.setting import Setting
 from specdec_lib.measure.target_text import TargetText, find_text
 from specdec_lib.measure.trial import Trial, counted_trial, whole, work_table
 from specdec_lib.measure.tuned_methods import spread
@@ -67,7 +71,7 @@ def timed_passes(
 
     def measure() -> list[Row]:
         timed = time_passes(ladder.models, rows=ROWS, contexts=contexts, repeats=REPEATS)
-        return curves(timed).to_dict("records")
+        return records(curves(timed))
 
     table = pd.DataFrame(RowCache(keep).rows("passes", measure))
     target = pass_tables(table, column="seconds")[ladder.target.name]
@@ -113,9 +117,15 @@ def try_settings(
     texts: Sequence[TargetText],
     tried: Mapping[Named, Draft],
     keep: Path | None = None,
+    cluster: Cluster | None = None,
 ) -> pd.DataFrame:
-    """`work_table` of `counted_trials` of every prompt; finished prompts are kept in a folder."""
+    """`work_table` of `counted_trials` of every prompt; finished prompts are kept in a folder.
+
+    cluster    the workers of a Dask client, which count all but the first `FIRST` prompts: seconds
+               outside the models are those of this machine alone
+    """
     kept = RowCache(keep and keep / fingerprint(tried))
+    here = prompts if cluster is None else prompts[:FIRST]
     warm = False
     found: list[Row] = []
 
@@ -126,9 +136,40 @@ def try_settings(
             warm = True
         return [trial.row() for trial in counted_trials(ladder, prompt, texts, tried)]
 
-    for prompt in tqdm(prompts, "texts", mininterval=1):
+    for prompt in tqdm(here, "texts", mininterval=1):
         found += kept.rows(key_of(prompt), partial(run, prompt))
+    if cluster is not None:
+        sampler = texts[0].sampler
+        sent = [
+            (*named, export_setting(Setting("sent", draft, sampler)))
+            for named, draft in tried.items()
+        ]
+        found += spread_rows(
+            counted_rows,
+            [(key_of(prompt), (prompt, find_text(texts, prompt))) for prompt in prompts[FIRST:]],
+            ladder,
+            {"sent": sent},
+            RowCache(kept.folder and kept.folder / "counts"),
+            cluster=cluster,
+            label="texts on workers",
+        )
     return work_table(map(Trial.from_row, found))
+
+
+def counted_rows(
+    ladder: Ladder, item: tuple[Prompt, TargetText], *, sent: Sequence[tuple[str, str, str]]
+) -> list[Row]:
+    """`counted_trials` of one prompt, without seconds.
+
+    sent    methods, settings and, as `export_setting` writes it, each draft
+    """
+    prompt, text = item
+    tried = {
+        (method, setting): import_setting(written, ladder).draft
+        for method, setting, written in sent
+    }
+    trials = counted_trials(ladder, prompt, [text], tried)
+    return [replace(trial, outside_seconds={}).row() for trial in trials]
 
 
 def forecasts(
@@ -141,7 +182,7 @@ def forecasts(
     counts = []
     for (*key, prompt), own in trials.groupby([*keys, "prompt"], sort=False):
         work = whole(own)
-        seconds = work.seconds(prices.passes, prices.outside[key[0]])
+        seconds = work.seconds(prices.passes, prices.outside[str(key[0])])
         counts.append((*key, prompt, work.tokens, work.rounds, seconds))
     columns = [*keys, "prompt", "tokens", "rounds", "seconds"]
     ratios = {
@@ -162,7 +203,8 @@ def follow_policy(
     decoding and the best setting alone stand beside, for where the text proves otherwise.
     """
     tallies = {name: [Tally(0.0, 0.0, 0.0) for _ in SITUATIONS] for name in tried}
-    for (method, setting, place), own in trials.groupby(["method", "setting", "situation"]):
+    for key, own in trials.groupby(["method", "setting", "situation"]):
+        method, setting, place = cast(tuple[str, str, int], key)
         work = whole(own)
         seconds = work.seconds(prices.passes, prices.outside[method])
         tallies[method, setting][place] = Tally(work.rounds, work.tokens, seconds)
@@ -172,11 +214,12 @@ def follow_policy(
     fastest = forecasts(trials, prices).iloc[0]
     plain = next(name for name in tried if name[0] == AUTOREGRESSIVE)
     parts = dict.fromkeys((*policy.choice, (fastest.method, fastest.setting), plain))
-    columns = (
-        tuple(tuple(getattr(one, column) for one in means[name]) for name in parts)
-        for column in ("tokens", "seconds")
+    planned = Planned(
+        tuple(tried[name] for name in parts),
+        tuple(tuple(one.tokens for one in means[name]) for name in parts),
+        tuple(tuple(one.seconds for one in means[name]) for name in parts),
+        policy.price,
     )
-    planned = Planned(tuple(tried[name] for name in parts), *columns, policy.price)
     return dict(zip(SITUATIONS, policy.choice, strict=True)), planned
 
 
@@ -188,12 +231,13 @@ def plan_settings(
     *,
     most: int,
     keep: Path | None = None,
+    cluster: Cluster | None = None,
 ) -> tuple[dict[int, Named], Tried]:
     """Try plain decoding and at most `most` settings of every method on these prompts, and last the
     planned draft that follows the best policy over them. Returns that policy and what was tried.
     """
     known = [method for method in OURS if method not in ON_TREES]
-    run = partial(try_settings, ladder, prompts, texts, keep=keep)
+    run = partial(try_settings, ladder, prompts, texts, keep=keep, cluster=cluster)
     first = settings(ladder, texts[0].sampler, (AUTOREGRESSIVE, *known), most, ())
     trials = run(first)
     few = trials[trials.prompt.isin(trials.prompt.unique()[:FIRST])]

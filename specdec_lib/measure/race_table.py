@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import pandas as pd
@@ -62,7 +63,7 @@ NAMES = {  # of the methods of `ratio_table`
 def race_files(folder: Path, machine: str) -> dict[Path, list[str]]:
     """The files of a machine's race and their columns: its table, its timings, its ledger."""
     ends = {"": COLUMNS, "_prompts": PER_PROMPT, "_ledger": LEDGER}
-    return {folder / f"race_{machine}{end}.csv": columns for end, columns in ends.items()}
+    return {folder / f"race_{machine}{end}.csv": [*columns] for end, columns in ends.items()}
 
 
 def ratio_table(trials: Sequence[Trial], chosen: Mapping[tuple[float, int], str]) -> pd.DataFrame:
@@ -76,12 +77,13 @@ def ratio_table(trials: Sequence[Trial], chosen: Mapping[tuple[float, int], str]
     table = race_rows(trials).sort_values("prompt", kind="stable")
     table["domain"] = table.prompt.str.partition("/")[0]
     for sampler, raced in table.groupby(["temperature", "top_k"], sort=False):
+        finalist = chosen.get(cast(tuple[float, int], sampler))
         for domain in (ALL, *dict.fromkeys(raced.domain)):
             part = raced if domain == ALL else raced[raced.domain == domain]
             groups = part.set_index("prompt").groupby(["method", "runtime"], sort=False)
             by = dict(list(groups))
             plain = {key: _per_token(by[key]) for key in by if key[0] == AUTOREGRESSIVE}
-            fastest = min(plain, key=plain.get, default=None)
+            fastest = min(plain, key=plain.__getitem__, default=None)
             bases = [key for key in by if key[0] in (*HF, LLAMA_CPP) or key == fastest]
             for (method, runtime), (other, its) in product(by, bases):
                 own, base = by[method, runtime], by[other, its]
@@ -90,7 +92,7 @@ def ratio_table(trials: Sequence[Trial], chosen: Mapping[tuple[float, int], str]
                     both = f"{method}, {runtime} and {other}, {its}"
                     raise ValueError(f"{both} share no prompt: a ratio is of prompts that both ran")
                 names = {"method": method, "runtime": runtime, "baseline": other}
-                names |= {"domain": domain, "chosen": method == chosen.get(sampler)}
+                names |= {"domain": domain, "chosen": method == finalist}
                 found.append(names | _row(own.loc[shared], base.loc[shared]))
     return pd.DataFrame(found)
 
@@ -166,13 +168,13 @@ def counterfactuals(ledger: pd.DataFrame, raced: pd.DataFrame) -> pd.DataFrame:
     parts = {"verify": "verify", "draft passes": "drafting", "n-gram": "drafting"}
     kinds = ledger.part.map(parts).fillna("host")
     keys = ["temperature", "top_k", "method"]
-    shares = ledger.groupby([*keys, kinds], sort=False).share.sum().unstack(fill_value=0.0)
+    shares = ledger.groupby([*keys, kinds], sort=False).share.sum().unstack(fill_value=0)
     shares = shares.reindex(columns=["verify", "drafting", "host"], fill_value=0.0)
     shares = shares.div(shares.sum(axis=1), axis=0)
     plain = shares.xs(AUTOREGRESSIVE, level="method").verify
     ratios = over_plain(raced).set_index(keys).ratio
     found = shares.join(ratios.rename("speed_up"), how="inner")
-    verified = found.index.droplevel("method").map(plain).to_numpy()
+    verified = plain.reindex(found.reset_index("method").index).to_numpy()
     return found.assign(
         free_host=found.speed_up * verified / (1 - found.host),
         free_drafting=found.speed_up / (1 - found.drafting),
@@ -247,7 +249,7 @@ def speeds(table: pd.DataFrame) -> str:
 def _conditions(whole: pd.DataFrame, parts: dict[str, pd.DataFrame]) -> str:
     """Where, on what and in which numbers it was measured, in words."""
     first, fewer = whole.iloc[0], whole.prompts.min()
-    most = {name: part.loc[part.prompts.idxmax()] for name, part in parts.items()}
+    most = {name: part.iloc[part.prompts.argmax()] for name, part in parts.items()}
     counts = "; ".join(
         f"{name}: {row.prompts} prompts, {row.tokens:,} tokens, repetition {row.repetition:.2f},"
         f" load {row.load:.1f}"

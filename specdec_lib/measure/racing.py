@@ -39,7 +39,7 @@ def race(
     """
     places, made = range(len(contenders)), {}
     for place in random.Random(f"{seed}/{text.prompt}").sample(places, len(places)):
-        made[place] = contenders[place].run(text.given, len(text.tokens), text.chance.seed)
+        made[place] = contenders[place].run(text.prompt_tokens, len(text.tokens), text.chance.seed)
     return [_trial(one, text, made[place], target, strict) for place, one in enumerate(contenders)]
 
 
@@ -95,7 +95,7 @@ def _trial(
         )
     if contender.exact:
         both = (text.tokens, found.tokens)
-        tie = near_tie(target, text.given, *both, text.chance, floor=TWO_PROGRAMS)
+        tie = near_tie(target, text.prompt_tokens, *both, text.chance, floor=TWO_PROGRAMS)
     if strict and tie and (tie.verdict != ROUNDING or tie.margin > TWO_PROGRAMS):
         raise ValueError(
             f"{called} does not write what the target does: token {tie.place} of {text.prompt}"

@@ -10,8 +10,7 @@ bootstrap hold it too seldom (`tests/test_ratios.py`).
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from numbers import Real
-from typing import NamedTuple
+from typing import NamedTuple, SupportsFloat
 
 import numpy as np
 import pandas as pd
@@ -26,10 +25,10 @@ NOTHING: Interval = (math.nan, math.nan, math.nan)
 
 
 def interval(
-    above: Iterable[Real],
-    below: Iterable[Real],
-    base_above: Iterable[Real] | None = None,
-    base_below: Iterable[Real] | None = None,
+    above: Iterable[SupportsFloat],
+    below: Iterable[SupportsFloat],
+    base_above: Iterable[SupportsFloat] | None = None,
+    base_below: Iterable[SupportsFloat] | None = None,
     *,
     share: bool = False,
     least: int = LEAST_PROMPTS,
@@ -236,7 +235,7 @@ def without_few(rows: pd.DataFrame) -> pd.DataFrame:
     """The rows of a stored table, without their intervals (`low`, `high`, `…_low`, `…_high`) where
     fewer than 10 prompts are behind them.
     """
-    ends = [name for name in rows if name.rpartition("_")[2] in ("low", "high")]
+    ends = [name for name in map(str, rows) if name.rpartition("_")[2] in ("low", "high")]
     return rows.assign(**{name: rows[name].mask(rows.prompts < LEAST_PROMPTS) for name in ends})
 
 

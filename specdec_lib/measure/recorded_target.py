@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import torch
 from jaxtyping import Float
@@ -34,17 +33,24 @@ class RecordedTarget:
     context: Context
     tokens: tuple[int, ...]
     limit: int
-    runtime: ClassVar[str] = ""
-    usage: ClassVar[None] = None
 
     @classmethod
     def of(
         cls, model: LanguageModel, prompt: Prefix, tokens: tuple[int, ...], limit: int
     ) -> "RecordedTarget":
         """A text that the target wrote after a prompt, cut to `limit` tokens."""
-        context = prompt if isinstance(prompt, Context) else Context.of(prompt)
+        context = prompt if isinstance(prompt, Context) else Context.of(tuple(prompt))
         about = (model.name, model.vocabulary, model.max_positions)
         return cls(*about, context, tokens[:limit], limit)
+
+    @property
+    def runtime(self) -> str:
+        """Nothing computes."""
+        return ""
+
+    @property
+    def usage(self) -> None:
+        """Nothing is computed."""
 
     def forget(self) -> None:
         """Do nothing: there is no model."""
@@ -57,18 +63,20 @@ class RecordedTarget:
         self, tree: TokenTree, target_logits: Float[Tensor, "nodes none"], chance: Chance
     ) -> Verdict:
         """The verdict of `look_up` where the target's choices are the tokens of the text."""
-        return look_up(tree, target_logits, _KnownChoices(chance.seed, text=self))
+        known = _KnownChoices(chance.seed, start=len(self.context), tokens=self.tokens)
+        return look_up(tree, target_logits, known)
 
 
 @dataclass(frozen=True)
 class _KnownChoices(Chance):
     """A chance whose choice at a position is the token that stands there in a text."""
 
-    text: RecordedTarget | None = None
+    start: int = 0  # the position of the text's first token
+    tokens: tuple[int, ...] = ()
 
     def choose(self, logits: Float[Tensor, " none"], position: int) -> int:
-        place = position - len(self.text.context)
-        return self.text.tokens[place] if place < len(self.text.tokens) else AFTER_THE_END
+        place = position - self.start
+        return self.tokens[place] if place < len(self.tokens) else AFTER_THE_END
 
 
 def record_target(
@@ -91,5 +99,12 @@ def replay_draft(
         ends = f"a text of {len(text.tokens)} tokens ends before its limit of {text.limit}"
         raise ValueError(f"{ends}, and its last token is not a stop token: {list(stop_tokens)}")
     refuse_learners("replay", draft)
-    limits = {"max_new_tokens": text.limit, "stop_tokens": stop_tokens}
-    return decode(text, draft, text.context, chance, rule=text.verdict, **limits)
+    return decode(
+        text,
+        draft,
+        text.context,
+        chance,
+        rule=text.verdict,
+        max_new_tokens=text.limit,
+        stop_tokens=stop_tokens,
+    )

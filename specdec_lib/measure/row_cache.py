@@ -4,12 +4,15 @@ import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
+
+import pandas as pd
 
 from specdec_lib.core.files import write_whole
 from specdec_lib.measure.fingerprints import short_digest
 from specdec_lib.workload import Prompt
 
-Row = dict[str, object]
+Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -37,7 +40,7 @@ class RowCache:
         if self.folder is None:
             return []
         try:
-            known, body = self._file(key).read_text(encoding="utf-8").split("\n", 1)
+            known, body = _file(self.folder, key).read_text(encoding="utf-8").split("\n", 1)
             return json.loads(body) if known == short_digest(body) else []
         except (FileNotFoundError, ValueError):
             return []
@@ -48,10 +51,16 @@ class RowCache:
             return
         body = json.dumps(rows, default=lambda number: number.item())
         self.folder.mkdir(parents=True, exist_ok=True)
-        write_whole(self._file(key), f"{short_digest(body)}\n{body}".encode())
+        write_whole(_file(self.folder, key), f"{short_digest(body)}\n{body}".encode())
 
-    def _file(self, key: str) -> Path:
-        return self.folder / f"{short_digest(key)}.json"
+
+def _file(folder: Path, key: str) -> Path:
+    return folder / f"{short_digest(key)}.json"
+
+
+def records(table: pd.DataFrame) -> list[Row]:
+    """The rows of a table."""
+    return [{str(name): value for name, value in row.items()} for row in table.to_dict("records")]
 
 
 def key_of(prompt: Prompt) -> str:

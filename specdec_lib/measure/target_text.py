@@ -50,6 +50,11 @@ class TargetText:
     given: Context | tuple[int, ...] = field(default=(), compare=False, repr=False)
 
     @property
+    def prompt_tokens(self) -> tuple[int, ...]:
+        """The prompt's tokens; after an encoder's source those that the decoder begins with."""
+        return self.given.tokens if isinstance(self.given, Context) else self.given
+
+    @property
     def chance(self) -> Chance:
         """The chance that it was written with."""
         return Chance(prompt_seed(self.prompt, self.seed), self.sampler)

@@ -89,9 +89,9 @@ class Trial:
     def from_row(cls, row: Row) -> "Trial":
         """The trial that `row` gave, before or after it was JSON."""
         works = {}
-        for place, *counts, passes, target in row["works"]:
+        for place, tokens, rounds, guesses, passes, target in row["works"]:
             by_pass: dict[Pass, float] = {tuple(key): count for key, count in passes}
-            works[place] = Work(*counts, by_pass, target)
+            works[place] = Work(tokens, rounds, guesses, by_pass, target)
         read = {
             "sampler": Sampler(**row["sampler"]),
             "works": works,
@@ -117,7 +117,7 @@ def trial_of(
     return Trial(
         setting=setting.name,
         sampler=setting.sampler,
-        rule=setting.rule.__name__,
+        rule=setting.rule_name,
         prompt=prompt.name,
         tokens=len(generation.tokens),
         rounds=len(rounds),
@@ -239,7 +239,8 @@ def sweep_table(trials: Iterable[Trial]) -> pd.DataFrame:
 
 def work_table(trials: Iterable[Trial]) -> pd.DataFrame:
     """A row per trial and situation in which some of its rounds began: method, setting, prompt,
-    situation, work, and outside, the seconds outside the models.
+    situation, work, and outside, the seconds outside the models (NaN where another machine
+    counted).
     """
     return pd.DataFrame(
         {
@@ -248,7 +249,7 @@ def work_table(trials: Iterable[Trial]) -> pd.DataFrame:
             "prompt": trial.prompt,
             "situation": place,
             "work": work,
-            "outside": trial.outside_seconds[place],
+            "outside": trial.outside_seconds.get(place, math.nan),
         }
         for trial in trials
         for place, work in trial.works.items()

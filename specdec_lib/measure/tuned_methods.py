@@ -170,11 +170,11 @@ def tune_contenders(
         return 1000 * seconds[one] / max(1, tokens[one])
 
     for one in left:
-        one.run(ordered[0].given, WARM_UP, seed)
+        one.run(ordered[0].prompt_tokens, WARM_UP, seed)
     for number, added in enumerate(stages, 1):
         for text in ordered[used : used + added] or ordered[-1:]:
             for one, timing in zip(left, race(left, text, target, seed=seed), strict=True):
-                seconds[one] += timing.seconds
+                seconds[one] += timing.seconds or 0.0
                 tokens[one] += timing.timed_tokens
         used += added
         left.sort(key=per_token)
@@ -231,8 +231,10 @@ def method_contenders(
     """
     if method in HF:
         first = next(iter(ladders.values()))
-        models = (in_precision(one.model, lineup.precision) for one in (first.target, first.draft))
-        found = hugging_contenders(method, *models, sampler)
+        target, draft = (
+            in_precision(one.model, lineup.precision) for one in (first.target, first.draft)
+        )
+        found = hugging_contenders(method, target, draft, sampler)
     else:
         runtime, ladder = list(ladders.items())[-1]
         grid = bench_settings(ladder, sampler, method, lineup.built_on)

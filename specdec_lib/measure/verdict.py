@@ -70,7 +70,7 @@ def verdict(table: pd.DataFrame) -> str:
         which = " that wrote the target's own text" if wrong else ""
         said = [f"Do not speculate: hardly a guess of any method{which} was accepted."]
     else:
-        best = fair.loc[fair.gain.idxmax()]
+        best = fair.iloc[fair.gain.argmax()]
         said = [_advice(best)]
         said.append(
             f"Too few prompts to rely on ({best.prompts}): ask for {LEAST_FOR_WORDS} or more."

@@ -2,13 +2,14 @@
 
 from collections.abc import Sequence
 from copy import deepcopy
+from typing import Any
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 from torch.nn.utils.rnn import pad_sequence
-from transformers import LlamaForCausalLM
+from transformers import PreTrainedModel
 from transformers.models.llama.modeling_llama import apply_rotary_pos_emb
 
 from specdec_lib.models.network_passes import attention_heads, finish_layer, shared_heads
@@ -26,7 +27,7 @@ class BatchedPasses:
 
     def __init__(
         self,
-        model: LlamaForCausalLM,
+        model: PreTrainedModel,
         sequences: int,
         positions: int,
         *,
@@ -38,12 +39,16 @@ class BatchedPasses:
             raise ValueError(f"batched passes are of a llama model, got {config.model_type!r}")
         dtype = dtype or fastest_dtype(model.device)
         self.device = model.device
-        self.body = model.model if model.dtype == dtype else deepcopy(model.model).to(dtype)
-        self.body.rotary_emb = model.model.rotary_emb  # bfloat16 would round its frequencies
-        rows = model.lm_head.weight.detach()
+        whole: Any = model
+        self.body: Any = whole.model
+        if model.dtype != dtype:
+            self.body = deepcopy(self.body).to(dtype)
+        self.body.rotary_emb = whole.model.rotary_emb  # bfloat16 would round its frequencies
+        rows = whole.lm_head.weight.detach()
         self.head = (rows if head is None else rows[list(head)]).to(dtype)
         size = self.body.layers[0].self_attn.head_dim
-        shape = (len(self.body.layers), sequences, config.num_key_value_heads, positions, size)
+        heads = int(config.num_key_value_heads or config.num_attention_heads)
+        shape = (len(self.body.layers), sequences, heads, positions, int(size))
         self.keys = torch.zeros(shape, dtype=dtype, device=self.device)
         self.values = torch.zeros(shape, dtype=dtype, device=self.device)
 

@@ -18,6 +18,9 @@ class CutHead(nn.Module):
 
     def __init__(self, weight: nn.Parameter, frequent: Sequence[int]) -> None:
         super().__init__()
+        self.scored: Tensor
+        self.places: Tensor
+        self.rows: Tensor | None
         self.weight = weight
         self.frequent = frozenset(frequent)
         # in the state: by their weights alone, two heads of one model would look the same
@@ -37,7 +40,9 @@ class CutHead(nn.Module):
         others = tuple(sorted(set(tokens) - self.frequent))
         if others != self.others:
             new = torch.tensor(others, dtype=torch.long, device=self.scored.device)
-            self.others, self.places, self.rows = others, torch.cat([self.scored, new]), None
+            self.others = others
+            self.places = torch.cat([self.scored, new])
+            self.rows = None
         self.prompt = tokens
 
     def scored_rows(self, first: int = 0) -> Float[Tensor, "scored width"]:
@@ -54,9 +59,18 @@ class CutHead(nn.Module):
         return logits
 
 
+def output_weight(network: PreTrainedModel) -> nn.Parameter:
+    """The weight of a network's head.  Raises ValueError if it has none."""
+    head = network.get_output_embeddings()
+    weight = getattr(head, "weight", None)
+    if not isinstance(weight, nn.Parameter):
+        raise ValueError(f"a model of text has a head with a weight, got {type(head).__name__}")
+    return weight
+
+
 def cut_head(network: PreTrainedModel, frequent: Sequence[int]) -> CutHead:
     """Replace a network's head by one for `frequent` and the prompt's tokens, and return it."""
-    weight = network.get_output_embeddings().weight
+    weight = output_weight(network)
     last = len(weight) - 1
     ids = sorted(frequent)
     if not ids or not 0 <= ids[0] <= ids[-1] <= last:

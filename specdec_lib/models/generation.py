@@ -4,6 +4,7 @@ and which settings of `generate` are not applied.
 
 import reprlib
 import warnings
+from typing import Any
 
 from transformers import GenerationConfig, PreTrainedModel
 from transformers import PreTrainedTokenizerFast as Tokenizer
@@ -56,8 +57,9 @@ def stop_tokens(config: GenerationConfig | None, tokenizer: Tokenizer) -> tuple[
     of text, and what the chat template writes at the end of an assistant's turn.
     """
     named = named_stops(config)
-    found = (*named, tokenizer.eos_token_id, turn_end(tokenizer))
-    return tuple(dict.fromkeys(token for token in found if token is not None))
+    end: Any = tokenizer.eos_token_id  # one id
+    found = (*named, end, turn_end(tokenizer))
+    return tuple(dict.fromkeys(int(token) for token in found if token is not None))
 
 
 def named_stops(config: GenerationConfig | None) -> tuple[int, ...]:
@@ -76,7 +78,7 @@ def turn_end(tokenizer: Tokenizer) -> int | None:
         return None
     turns = [{"role": "user", "content": "?"}, {"role": "assistant", "content": ANSWER}]
     try:
-        written = tokenizer.apply_chat_template(turns, tokenize=False)
+        written = str(tokenizer.apply_chat_template(turns, tokenize=False))
     except Exception:  # a prompt that it does not take either is refused when it is encoded
         return None
     _, found, after = written.rpartition(ANSWER)

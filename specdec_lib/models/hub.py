@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from os.path import isdir
 from pathlib import Path
 from textwrap import shorten
+from typing import Any
 
 from huggingface_hub import snapshot_download
 from huggingface_hub.utils import disable_progress_bars
@@ -37,7 +38,8 @@ def model_folder(source: Source) -> Path:
         raise ValueError(f"a model is a local folder in hub format; there is no folder {source}")
     disable_progress_bars()
     try:
-        return Path(snapshot_download(source, allow_patterns=FILES, ignore_patterns=OTHERS))
+        found = snapshot_download(str(source), allow_patterns=[*FILES], ignore_patterns=[*OTHERS])
+        return Path(found)
     except Exception as error:  # of the HTTP client that this version of huggingface_hub uses
         why = shorten(f"{type(error).__name__}: {error}", 300)
         raise ValueError(
@@ -60,7 +62,8 @@ def load_tokenizer(source: Source) -> Tokenizer:
         # splits text otherwise; the class of these names adds no rules
         named = get_tokenizer_config(folder).get("tokenizer_class")
         plain = named in ("TokenizersBackend", "PreTrainedTokenizerFast")
-        found = (Tokenizer if plain else AutoTokenizer).from_pretrained(folder, **LOCAL)
+        kind: Any = Tokenizer if plain else AutoTokenizer
+        found = kind.from_pretrained(folder, **LOCAL)
     except Exception as error:  # of whichever parser the files need
         why = shorten(f"{type(error).__name__}: {error}", 400)
         raise ValueError(

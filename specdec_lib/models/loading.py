@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 from textwrap import shorten
-from typing import Any
+from typing import Any, TypeGuard
 
 import torch
 from transformers import (
@@ -24,6 +24,7 @@ from transformers.utils import SAFE_WEIGHTS_INDEX_NAME, logging
 from specdec_lib.core.kinds import checked
 from specdec_lib.core.protocols import LanguageModel
 from specdec_lib.models.cached.model import CachedModel
+from specdec_lib.models.cut_head import output_weight
 from specdec_lib.models.fast.model import FastModel
 from specdec_lib.models.hub import LOCAL, Source, model_folder
 from specdec_lib.models.seq2seq import Seq2SeqModel
@@ -125,7 +126,8 @@ def load_seq2seq(
 
 def _check_embedded(network: PreTrainedModel, name: str, tokens: int) -> None:
     """Raises ValueError unless a network embeds all tokens of its tokenizer."""
-    rows = len(network.get_input_embeddings().weight)
+    embedded: Any = network.get_input_embeddings()
+    rows = len(embedded.weight)
     if rows < tokens:
         raise ValueError(
             f"the tokenizer knows {tokens:,} tokens, and the {name} embeds {rows:,}:"
@@ -137,24 +139,27 @@ def resize_vocabulary(network: PreTrainedModel, vocabulary: int) -> None:
     """Give the embedding and the logits of a draft so many rows, in place: models that share a
     tokenizer may differ in unused rows beyond it. Extra rows are cut, missing ones repeat the last.
     """
-    rows = int(network.get_output_embeddings().weight.shape[0])
+    rows = len(output_weight(network))
     if rows == vocabulary:
         return
     network.resize_token_embeddings(vocabulary, mean_resizing=False)
-    head = network.get_output_embeddings()
+    head: Any = network.get_output_embeddings()
+    embedded: Any = network.get_input_embeddings()
     with torch.no_grad():
-        for weights in (network.get_input_embeddings().weight, *head.parameters()):
+        for weights in (embedded.weight, *head.parameters()):
             weights[rows:] = weights[min(rows, vocabulary) - 1].clone()
 
 
-def sources_card(sources: Mapping[str, Source], models: Mapping[str, LanguageModel]) -> dict:
+def sources_card(
+    sources: Mapping[str, Source], models: Mapping[str, "CachedModel | FastModel | Seq2SeqModel"]
+) -> dict:
     """A card of models by name: where each comes from and its number of parameters."""
     sizes = {name: sum(map(torch.numel, one.model.parameters())) for name, one in models.items()}
     about = {name: {"source": str(sources[name]), "parameters": sizes[name]} for name in models}
     return {"models": about}
 
 
-def _load(kind: AutoModel, source: Source, device: str, dtype: str) -> PreTrainedModel:
+def _load(kind: Any, source: Source, device: str, dtype: str) -> PreTrainedModel:
     if dtype not in DTYPES:
         raise ValueError(f"dtype is one of {', '.join(DTYPES)}, got {dtype!r}")
     if device == "auto":
@@ -165,7 +170,8 @@ def _load(kind: AutoModel, source: Source, device: str, dtype: str) -> PreTraine
         )
     folder = model_folder(source)
     try:
-        network = _read_network(kind, folder, DTYPES[dtype]).to(device)
+        network = _read_network(kind, folder, DTYPES[dtype])
+        network.to(device=torch.device(device))  # pyright: ignore[reportCallIssue]  # wrapped
     except Exception as error:  # of whichever part of transformers the files upset
         why = shorten(f"{type(error).__name__}: {error}".removeprefix("ValueError: "), 400)
         raise ValueError(f"{source!s} cannot be read as a model on {device}: {why}") from error
@@ -173,7 +179,7 @@ def _load(kind: AutoModel, source: Source, device: str, dtype: str) -> PreTraine
     return network
 
 
-def _read_network(kind: AutoModel, folder: Path, dtype: torch.dtype) -> PreTrainedModel:
+def _read_network(kind: Any, folder: Path, dtype: torch.dtype) -> PreTrainedModel:
     """The network of a folder, on the CPU; raises ValueError if its kind or files are wrong."""
     _check_numbers(PretrainedConfig.get_config_dict(folder, **LOCAL)[0])  # some divide by them
     config = AutoConfig.from_pretrained(folder, **LOCAL)
@@ -228,7 +234,7 @@ def _check_number(name: str, value: object) -> None:
         raise ValueError(f"its {name} is {value!r}, allowed are 1e-20 to 1")
 
 
-def _is_number(value: object) -> bool:
+def _is_number(value: object) -> TypeGuard[float]:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 

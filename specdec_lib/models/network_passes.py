@@ -3,6 +3,7 @@ input, and with the hidden states on the way.
 """
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -39,7 +40,7 @@ def attention_heads(
     layer: nn.Module, normed: Float[Tensor, "batch length width"], rotation: Rotation
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Queries, keys and values of a layer, rotated, as (batch, heads, length, size)."""
-    own = layer.self_attn
+    own: Any = layer.self_attn
     shape = (*normed.shape[:-1], -1, own.head_dim)
     query = own.q_proj(normed).view(shape).transpose(1, 2)
     key = own.k_proj(normed).view(shape).transpose(1, 2)
@@ -54,7 +55,7 @@ def shared_heads(rows: Tensor, query: Tensor) -> Tensor:
 
 
 def run_layers(
-    layers: Iterable[nn.Module],
+    layers: Iterable[Any],
     hidden: Float[Tensor, "batch length width"],
     rotation: Rotation,
     mask: Bool[Tensor, "length length"] | None,
@@ -81,7 +82,7 @@ def run_layers(
 
 
 def finish_layer(
-    layer: nn.Module,
+    layer: Any,
     hidden: Float[Tensor, "batch length width"],
     attended: Float[Tensor, "batch heads length size"],
 ) -> Float[Tensor, "batch length width"]:

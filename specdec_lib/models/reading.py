@@ -5,6 +5,7 @@ the token before, or, where the target has not read that token yet, of the draft
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
 from jaxtyping import Float, Int
@@ -94,13 +95,14 @@ def unrolled(
     rotation = rotation_of(network, length, embedded)
     behind = torch.arange(length, device=ids.device)
     behind = behind[:, None] - behind[None, :]
+    layer: Any = draft.layer
     outputs: list[Tensor] = []
     keys: list[Tensor] = []
     values: list[Tensor] = []
     for step in range(steps):
         added = draft.states_of_target(hidden) if step == 0 else draft.states_of_own(outputs[-1])
         inputs = embedded + added
-        normed = draft.layer.input_layernorm(inputs)
+        normed = layer.input_layernorm(inputs)
         query, key, value = attention_heads(draft.layer, normed, rotation)
         keys.append(shared_heads(key, query))
         values.append(shared_heads(value, query))

@@ -5,6 +5,7 @@ path.
 
 import time
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -21,6 +22,7 @@ from specdec_lib.models.cached.key_values import KeyValues, reference_runtime
 from specdec_lib.models.cached.model import CHUNK_ROWS, SLACK
 from specdec_lib.models.cached.path_memory import BranchMemory, weakly
 from specdec_lib.models.cached.probing import check_by_probes, described
+from specdec_lib.models.cut_head import output_weight
 
 KINDS = ("t5", "mt5")
 
@@ -40,9 +42,10 @@ class Seq2SeqModel:
                 f" got {kind}"
             )
         self.model = model.eval()
+        self._halves: Any = model  # an encoder and a decoder of T5
         self.name = name
         self.max_positions = max_positions
-        self.vocabulary = len(model.get_output_embeddings().weight)
+        self.vocabulary = len(output_weight(model))
         self.runtime = reference_runtime(model)
         self.usage = Usage()
         self._source: tuple[int, ...] | None = None
@@ -71,6 +74,7 @@ class Seq2SeqModel:
     @property
     def encoded(self) -> Float[Tensor, "1 source width"]:
         """The encoder's output for the source that was read last."""
+        assert self._encoded is not None  # a source was read
         return self._encoded
 
     @in_turn
@@ -100,7 +104,7 @@ class Seq2SeqModel:
         self.forget()
         started = time.perf_counter()
         tokens = torch.tensor([source], device=self.model.device)
-        self._encoded = self.model.encoder(input_ids=tokens).last_hidden_state
+        self._encoded = self._halves.encoder(input_ids=tokens).last_hidden_state
         self._crossed = EncoderDecoderCache(DynamicCache(), DynamicCache())
         self._count(started)
         self._source = source
@@ -112,7 +116,7 @@ class Seq2SeqModel:
         memory = self._memory
         sees = self._cache.begin(memory.used, len(memory.committed), paths)
         started = time.perf_counter()
-        decoder = self.model.decoder
+        decoder = self._halves.decoder
         bias = self._bias(sees)
         hidden = decoder.embed_tokens(torch.tensor([tokens], device=self.model.device))
         mask = torch.zeros_like(bias)  # what is seen stands in the bias; None would be causal
@@ -132,7 +136,7 @@ class Seq2SeqModel:
     ) -> Float[Tensor, "1 heads rows entries"]:
         """The attention bias: that of the distance, −inf where a row does not see an entry."""
         device = self.model.device
-        own = self.model.decoder.block[0].layer[0].SelfAttention
+        own = self._halves.decoder.block[0].layer[0].SelfAttention
         buckets = own._relative_position_bucket(
             -torch.from_numpy(distances(sees)).to(device),
             bidirectional=False,

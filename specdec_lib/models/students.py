@@ -8,12 +8,20 @@ from pathlib import Path
 import torch
 from safetensors.torch import save
 from torch import Tensor
-from transformers import LlamaForCausalLM
+from transformers import LlamaForCausalLM, PreTrainedModel
 
 from specdec_lib.core.files import tensor_file, write_whole
 
 SCALE = ".scale"
 OWN = ("model.layers.", "model.norm.")
+
+
+def llama(network: PreTrainedModel) -> LlamaForCausalLM:
+    """A network that is a Llama model.  Raises ValueError for another kind."""
+    if not isinstance(network, LlamaForCausalLM):
+        kind = network.config.model_type
+        raise ValueError(f"drafts are made of layers of a llama model, got {kind!r}")
+    return network
 
 
 def build_student(target: LlamaForCausalLM, layers: Sequence[int]) -> LlamaForCausalLM:
@@ -25,7 +33,8 @@ def build_student(target: LlamaForCausalLM, layers: Sequence[int]) -> LlamaForCa
     config.num_hidden_layers, config.name_or_path = len(layers), ""  # it does not lie in a folder
     with torch.device("meta"):
         student = LlamaForCausalLM(config)
-    student = student.to_empty(device=target.device).to(target.dtype)
+    student.to_empty(device=target.device)
+    student.to(dtype=target.dtype)  # pyright: ignore[reportCallIssue]  # transformers wraps it
     for own, layer in zip(student.model.layers, layers, strict=True):
         own.load_state_dict(target.model.layers[layer].state_dict())
     student.model.norm.load_state_dict(target.model.norm.state_dict())

@@ -4,7 +4,6 @@ import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import torch
 from jaxtyping import Float
@@ -26,8 +25,15 @@ class TableModel:
     vocabulary: int
     name: str = "table"
     max_positions: int = 1000
-    runtime: ClassVar[str] = ""
-    usage: ClassVar[None] = None
+
+    @property
+    def runtime(self) -> str:
+        """Nothing computes."""
+        return ""
+
+    @property
+    def usage(self) -> None:
+        """Nothing is computed."""
 
     def forget(self) -> None:
         pass

@@ -54,6 +54,7 @@ def main(parent: int, limit: float, command: list[str]) -> None:
     """
     watch = Watch(parent, limit)
     exporter = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert exporter.stdin is not None and exporter.stdout is not None  # they are pipes
     try:
         first = exporter.stdout.readline()
         watch.rest()

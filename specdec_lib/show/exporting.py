@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 from importlib.resources import files
-from typing import IO
+from typing import IO, Any
 
 import plotly.graph_objects as go
 
@@ -34,9 +34,9 @@ def draw_png(figure: go.Figure, scale: int) -> bytes:
     `PATIENCE` seconds it is killed and a new one tried, as where it ended, `TRIES` in all; then
     ValueError, and so for a figure that cannot be drawn.  Raises ImportError without kaleido.
     """
-    layout = figure.layout
+    layout: Any = figure.layout
     asked = {
-        "data": json.loads(figure.to_json()),
+        "data": json.loads(str(figure.to_json())),
         "format": "png",
         "width": layout.width or WIDTH,
         "height": layout.height or HEIGHT,
@@ -80,8 +80,10 @@ class Exporter:
             os.killpg(child.pid, signal.SIGKILL)
         child.wait()
         for pipe in (child.stdin, child.stdout):
+            assert pipe is not None
             with contextlib.suppress(BrokenPipeError):  # what the child did not read
                 pipe.close()
+        assert self._errors is not None  # since the child was started
         with self._errors as written:
             written.seek(0)
             self._last_words = written.read()[-LAST_WORDS:].decode(errors="replace").strip()
@@ -92,10 +94,12 @@ class Exporter:
         try:
             if self._child is None:
                 self._start()
+            child = self._child
+            assert child is not None and child.stdin is not None and child.stdout is not None
             with contextlib.suppress(BrokenPipeError):  # there may be an answer all the same
-                self._child.stdin.write(request)
-                self._child.stdin.flush()
-            answer = self._child.stdout.readline()
+                child.stdin.write(request)
+                child.stdin.flush()
+            answer = child.stdout.readline()
         finally:
             if not _is_whole(answer):  # also where the caller is interrupted as it waits
                 self.close()

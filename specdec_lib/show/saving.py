@@ -93,7 +93,7 @@ def _rounded(page: str) -> str:
 
 def drawing_of(figure: go.Figure) -> str:
     """All that an image of the figure depends on, the exporter and its fonts apart, as text."""
-    return json.dumps(json.loads(_on_paper(figure).to_json()), sort_keys=True)
+    return json.dumps(json.loads(str(_on_paper(figure).to_json())), sort_keys=True)
 
 
 def stamped(content: bytes, drawing: str) -> bytes:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from jaxtyping import Float
 from torch import Tensor
@@ -23,7 +24,7 @@ WAYS = {  # how a draft chooses, by the kind of its siblings
     "iid": "one draw per guess from its distribution",
     "distinct": "one draw per guess from its distribution, without what was drawn before",
 }
-Row = dict[str, object]
+Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -71,10 +72,12 @@ def steps_of(
     logits = target.score(context, tree)
     explained = _Explained(tree, logits, chance, text)
     events: list[Choice | ChildTest | FinalDraw] = []
-    verdict = rule(tree, logits, chance, trace=events.append)
+    walk = look_up if rule is look_up else reject
+    verdict = walk(tree, logits, chance, trace=events.append)
     known = f"{len(context)} tokens are known; the last is the root, at position"
     scored = f"The target reads all {len(tree)} nodes in one pass, a row of logits each"
-    end = ({"text": text(token), "source": "context"} for token in context.tokens[-LAST:])
+    last = context.tokens[-LAST:]
+    end: list[Row] = [{"text": text(token), "source": "context"} for token in last]
     return [
         Step("context", f"{known} {tree.root_position}.", tree.cut(0), numbers=tuple(end)),
         *explained.proposed(draft, context),
@@ -144,11 +147,16 @@ class _Explained:
 
     def walked(self, events: list[Choice | ChildTest | FinalDraw]) -> Iterator[Step]:
         path: tuple[int, ...] = ()
-        told = {Choice: self._choice, ChildTest: self._trial, FinalDraw: self._final_draw}
+        told: dict[type, Callable[..., Step]] = {
+            Choice: self._choice,
+            ChildTest: self._trial,
+            FinalDraw: self._final_draw,
+        }
         for event in events:
             yield told[type(event)](event, path)
-            chosen = isinstance(event, Choice) and event.child is not None
-            if chosen or (isinstance(event, ChildTest) and event.accepted):
+            if isinstance(event, Choice) and event.child is not None:
+                path += (event.child,)
+            if isinstance(event, ChildTest) and event.accepted:
                 path += (event.child,)
 
     def _choice(self, event: Choice, path: tuple[int, ...]) -> Step:

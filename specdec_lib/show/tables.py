@@ -9,7 +9,7 @@ from torch import Tensor
 from specdec_lib.core.chance import Chance
 from specdec_lib.core.decode import Generation
 from specdec_lib.core.tree import ROOT, MatchTable, Shape, TokenTree
-from specdec_lib.core.verify import Choice, look_up
+from specdec_lib.core.verify import ChildTest, Choice, FinalDraw, look_up
 from specdec_lib.theory import Rates
 from specdec_lib.theory.trees import path_probabilities
 
@@ -25,7 +25,7 @@ def nodes(tree: TokenTree, *, labels: Sequence[str], path: Sequence[int] = ()) -
     if len(labels) != len(tree):
         raise ValueError(f"{len(tree)} nodes, root first, need as many labels, got {len(labels)}")
     check_path(tree, path)
-    places = {"parent": tree.parents, "depth": tree.depths}
+    places: dict[str, Sequence[int]] = {"parent": tree.parents, "depth": tree.depths}
     places["position"] = [tree.position(node) for node in range(len(tree))]
     guesses = {"token": labels, "source": tree.sources, "score": tree.scores}
     accepted = [node in path for node in range(len(tree))]
@@ -43,10 +43,10 @@ def walk(
     tree: TokenTree, target_logits: Float[Tensor, "nodes vocab"], chance: Chance, *, text: TokenText
 ) -> pd.DataFrame:
     """A row per node `look_up` comes to: the target's choice there, and which child holds it."""
-    choices: list[Choice] = []
-    look_up(tree, target_logits, chance, trace=choices.append)
+    events: list[Choice | ChildTest | FinalDraw] = []
+    look_up(tree, target_logits, chance, trace=events.append)
     rows = []
-    for node, token, child in choices:
+    for node, token, child in (event for event in events if isinstance(event, Choice)):
         children = tree.children(node)
         held = "none: emitted as correction or bonus" if child is None else children.index(child)
         probability = float(chance.sampler.probs(target_logits[node])[token])

@@ -22,7 +22,7 @@ LONGEST = 1000  # characters of an error's line
 KEYWORD = re.compile(r"^[a-z_]+\b")
 # arguments that may begin a message which the command line shows with the flag instead
 FLAGS = "prompts limit max_new_tokens temperature top_k seed csv out scheduler".split()
-TIMING = ("bench", "compare", "plan", "measure latency", "measure learning", "measure walltime")
+TIMING = ("bench", "compare", "measure latency", "measure learning", "measure walltime")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -13,7 +13,7 @@ import tempfile
 import zipfile
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from filelock import FileLock
 
@@ -56,8 +56,9 @@ def load_target(device: str = "cpu") -> "LlamaForCausalLM":
     there is no such device.
     """
     from specdec_lib.models.loading import load_model
+    from specdec_lib.models.students import llama
 
-    return load_model(prepare_target(), "target", device=device).model
+    return llama(load_model(prepare_target(), "target", device=device).model)
 
 
 def _make(folder: Path) -> None:
@@ -118,7 +119,8 @@ def convert(gguf: Path, folder: Path) -> None:
     read = AutoModelForCausalLM.from_pretrained(
         gguf.parent, gguf_file=gguf.name, dtype=torch.float32
     )
-    del read.config.quantization_config  # a model that carries it refuses to be saved
+    config: Any = read.config
+    del config.quantization_config  # a model that carries it refuses to be saved
     model = type(read)(read.config)
     model.load_state_dict(read.state_dict())
     model.generation_config = read.generation_config

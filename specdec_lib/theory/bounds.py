@@ -18,8 +18,9 @@ def best_acceptance(wanted: Distribution, offered: Distribution, width: int) -> 
     smallest ratios wanted ÷ offered. Source: Sun et al. 2023 (SpecTr), optimal transport.
     """
     order = np.argsort(_ratios(wanted, offered), kind="stable")
-    inside = np.cumsum(np.float64(offered)[order]).clip(max=1.0)
-    return float(min(1.0, (1 + np.cumsum(np.float64(wanted)[order]) - inside**width).min()))
+    inside = np.cumsum(np.asarray(offered, np.float64)[order]).clip(max=1.0)
+    above = np.cumsum(np.asarray(wanted, np.float64)[order])
+    return float(min(1.0, (1 + above - inside**width).min()))
 
 
 def best_acceptance_of_two(
@@ -71,8 +72,8 @@ def _grouped(
     """The probability of each group to the target, and of each pair of them as the two draws."""
     order = np.argsort(_ratios(wanted, offered), kind="stable")
     order = order[offered[order] > 0]
-    wanted = np.float64(wanted)[order]
-    offered = np.float64(offered)[order]
+    wanted = np.asarray(wanted, np.float64)[order]
+    offered = np.asarray(offered, np.float64)[order]
     place = np.minimum(groups * (np.cumsum(offered) - offered / 2), groups - 1).astype(int)
     place = np.unique(place, return_inverse=True)[1]
     target, draft = (np.bincount(place, weights=one) for one in (wanted, offered))
@@ -85,11 +86,11 @@ def _grouped(
 
 def _odds(offered: Distribution) -> Float64[np.ndarray, " vocab"]:
     """offered ÷ (1 − offered), and 0 where a token is certain: no second one is drawn then."""
-    rest = 1 - np.float64(offered)
+    rest = 1 - np.asarray(offered, np.float64)
     return np.divide(offered, rest, out=np.zeros_like(rest), where=rest > 0)
 
 
 def _ratios(wanted: Distribution, offered: Distribution) -> Float64[np.ndarray, " vocab"]:
-    wanted = np.float64(wanted)
-    offered = np.float64(offered)
+    wanted = np.asarray(wanted, np.float64)
+    offered = np.asarray(offered, np.float64)
     return np.divide(wanted, offered, out=np.full_like(wanted, np.inf), where=offered > 0)

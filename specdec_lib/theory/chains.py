@@ -7,16 +7,15 @@ Source of the cascades: Chen et al. 2024 (cascade speculative drafting), section
 import math
 from collections.abc import Callable, Mapping, Sequence
 from itertools import accumulate, product
-from numbers import Integral, Real
 from operator import mul
 from typing import Annotated, NamedTuple
 
 from specdec_lib.core.kinds import Within, checked
 
 LONGEST = 2**16  # guesses of a chain
-Rate = Annotated[Real, Within(0, 1)]
-Cost = Annotated[Real, Within(0)]
-Length = Annotated[Integral, Within(0, LONGEST)]
+Rate = Annotated[float, Within(0, 1)]
+Cost = Annotated[float, Within(0)]
+Length = Annotated[int, Within(0, LONGEST)]
 Verify = Callable[[int], float]
 """Maps the rows of a target pass to its seconds, over those of a pass over one row."""
 
@@ -29,11 +28,11 @@ def chain_tokens(acceptance_rate: Rate, length: Length) -> float:
 
 @checked
 def speed_up(
-    tokens_per_round: Annotated[Real, Within(1)],
+    tokens_per_round: Annotated[float, Within(1)],
     *,
     draft_passes: Cost,
     draft_cost: Cost,
-    verify: Annotated[Real, Within(2.0**-50)] = 1.0,
+    verify: Annotated[float, Within(2.0**-50)] = 1.0,
 ) -> float:
     """How many times faster than plain decoding: tokens ÷ (draft_passes · draft_cost + verify),
     with the sequential passes of a round: a chain's length, a tree's depth.
@@ -42,7 +41,7 @@ def speed_up(
 
 
 def chain_speed_up(
-    acceptance_rate: Real, length: Integral, draft_cost: Real, verify: Verify | None = None
+    acceptance_rate: float, length: int, draft_cost: float, verify: Verify | None = None
 ) -> float:
     """The speed-up of a chain of one draft pass per guess; a `verify` of None is 1 for any rows, as
     in Leviathan et al. 2023, theorem 3.8.
@@ -103,7 +102,7 @@ class BestLengths(NamedTuple):
 
 
 @checked
-def best_relay(rates: Sequence[Real], costs: Sequence[Real], *, longest: Length) -> BestLengths:
+def best_relay(rates: Sequence[float], costs: Sequence[float], *, longest: Length) -> BestLengths:
     """The turns of 0 to `longest` with the largest `relay_speed_up`, the shorter of equals."""
     every = product(range(int(longest) + 1), repeat=len(rates))
     tried = (BestLengths(lengths, relay_speed_up(rates, costs, lengths)) for lengths in every)

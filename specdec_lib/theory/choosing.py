@@ -7,13 +7,15 @@ situations come as often, whichever draft is used.
 """
 
 from collections.abc import Hashable, Mapping, Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import Generic, NamedTuple, TypeVar
 
 from specdec_lib.core.kinds import checked
 from specdec_lib.theory.work import NO_OVERHEAD, Overhead, PassTable, Work
 
 STEPS = 50  # the price rises in every step but the last, among finitely many policies
 SAME = 1e-12
+Name = TypeVar("Name", bound=Hashable)  # of a draft
 PRIOR = 60.0  # rounds in a situation after which its own mean counts as much as that of all
 
 
@@ -35,10 +37,11 @@ class Tally(NamedTuple):
         return self.tokens - price * self.seconds
 
 
-class Policy(NamedTuple):
+@dataclass(frozen=True)
+class Policy(Generic[Name]):
     """A draft per situation, by its name, and the tokens per second of them together."""
 
-    choice: tuple[Hashable, ...]
+    choice: tuple[Name, ...]
     price: float
 
 
@@ -87,7 +90,7 @@ def smoothed(tallies: Sequence[Tally], rounds: float = PRIOR) -> list[Tally]:
 
 
 @checked
-def best_policy(means: Mapping[Hashable, Sequence[Tally]], shares: Sequence[float]) -> Policy:
+def best_policy(means: Mapping[Name, Sequence[Tally]], shares: Sequence[float]) -> Policy[Name]:
     """The draft for each situation with which tokens come fastest; of equals the first.
 
     means     per draft and situation the tokens and seconds of one round, as `smoothed` gives
@@ -98,10 +101,10 @@ def best_policy(means: Mapping[Hashable, Sequence[Tally]], shares: Sequence[floa
             f"a policy needs drafts with a tally per situation, got {len(means)} and {len(shares)}"
         )
 
-    def worthiest(place: int, price: float) -> Hashable:
+    def worthiest(place: int, price: float) -> Name:
         return max(means, key=lambda name: means[name][place].worth(price))
 
-    choice = ()
+    choice: tuple[Name, ...] = ()
     price = 0.0
     for _ in range(STEPS):
         before = price

@@ -3,7 +3,6 @@ tokens of one pass (root included), `context` is the tokens cached before it.
 """
 
 from dataclasses import dataclass
-from numbers import Integral, Real
 from typing import Annotated
 
 from specdec_lib.core.kinds import Within, checked
@@ -52,9 +51,20 @@ class ModelShape:
         return 6 * self.width + self._columns
 
     @property
+    def queries(self) -> int:
+        """`query_width`, a number."""
+        return self.query_width or self.width
+
+    @property
+    def keys(self) -> int:
+        """`key_width`, a number."""
+        return self.key_width or self.width
+
+    @property
     def _columns(self) -> int:
         """Of queries and their projection, keys and values, and the MLP."""
-        return 2 * self.query_width + 2 * self.key_width + self.matrices * self.inner_width
+        inner = self.inner_width or 4 * self.width
+        return 2 * self.queries + 2 * self.keys + self.matrices * inner
 
 
 @checked
@@ -81,19 +91,24 @@ A40 = Machine("A40", 696e9, 149.7e12)
 @checked
 def pass_flops(
     model: ModelShape,
-    rows: Annotated[Integral, Within(1)],
-    context: Annotated[Integral, Within(0)],
+    rows: Annotated[int, Within(1)],
+    context: Annotated[int, Within(0)],
 ) -> float:
     """Operations of one pass: two per weight and row, and attention to the context and all rows."""
     rows = int(rows)  # numpy's integers may overflow
     context = int(context)
-    attention = 4 * model.layers * model.query_width * (context + rows)
+    attention = 4 * model.layers * model.queries * (context + rows)
     return float(rows * (2 * model.weights + attention))
 
 
 @checked
 def bytes_moved(
-    model: ModelShape, *, passes: Real, rows: Real, context_tokens: Real, activations: bool = True
+    model: ModelShape,
+    *,
+    passes: float,
+    rows: float,
+    context_tokens: float,
+    activations: bool = True,
 ) -> float:
     """Bytes to and from memory of many passes: each reads the weights and the cached keys and
     values once, and writes and reads those of its own rows; activations and logits too, if so said.
@@ -108,7 +123,7 @@ def bytes_moved(
             "a pass has at least 1 row, and counts are 0 or more;"
             f" got {passes:g} passes, {rows:g} rows and {context:g} context tokens"
         )
-    numbers = passes * model.weights + 2 * model.layers * model.key_width * (context + 2 * rows)
+    numbers = passes * model.weights + 2 * model.layers * model.keys * (context + 2 * rows)
     if activations:
         numbers += rows * (2 * model.layers * model.layer_activations + model.vocabulary)
     return float(numbers * model.bytes_per_number)
@@ -116,7 +131,7 @@ def bytes_moved(
 
 @checked
 def arithmetic_intensity(
-    model: ModelShape, rows: Integral, context: Integral, *, activations: bool = True
+    model: ModelShape, rows: int, context: int, *, activations: bool = True
 ) -> float:
     """Operations per byte of one pass."""
     moved = bytes_moved(model, passes=1, rows=rows, context_tokens=context, activations=activations)
@@ -128,8 +143,8 @@ def roofline_seconds(
     model: ModelShape,
     machine: Machine,
     *,
-    rows: Integral,
-    context: Integral,
+    rows: int,
+    context: int,
     activations: bool = True,
 ) -> float:
     """Arithmetic or memory at their peaks (Williams et al. 2009), and a pass's fixed time."""

@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import product
-from numbers import Integral, Real
 from typing import NamedTuple
 
 import numpy as np
@@ -50,11 +49,11 @@ class Gain(NamedTuple):
 
 @checked
 def best_chain_speed_up(
-    rate: Real,
-    draft_cost: Real,
+    rate: float,
+    draft_cost: float,
     verify: Verify | None = None,
     *,
-    lengths: Sequence[Integral] = LENGTHS,
+    lengths: Sequence[int] = LENGTHS,
 ) -> float:
     """The largest `chain_speed_up` of these lengths, at least one, which may be below 1."""
     if not lengths:
@@ -64,12 +63,12 @@ def best_chain_speed_up(
 
 @checked
 def chain_map(
-    rates: Sequence[Real],
-    costs: Sequence[Real],
+    rates: Sequence[float],
+    costs: Sequence[float],
     verify: Verify | None = None,
     *,
-    lengths: Sequence[Integral] = LENGTHS,
-    overhead: Real = 0.0,
+    lengths: Sequence[int] = LENGTHS,
+    overhead: float = 0.0,
 ) -> list[MapCell]:
     """The best chain for every pair of a rate and a cost, in this order; the shortest of equals.
 
@@ -82,7 +81,8 @@ def chain_map(
             f" got {list(lengths)}, {list(costs)}, {overhead}"
         )
     tokens = np.array([[chain_tokens(rate, length) for length in lengths] for rate in rates])
-    passes = np.outer(np.float64(costs), lengths) + _round_costs(lengths, verify, overhead)
+    drafting = np.outer(np.asarray(costs, np.float64), lengths)
+    passes = drafting + _round_costs(lengths, verify, overhead)
     speed = tokens[:, None, :] / passes
     return [
         MapCell(float(rate), float(cost), float(found.max()), int(lengths[found.argmax()]))
@@ -93,12 +93,12 @@ def chain_map(
 
 @checked
 def chain_break_even(
-    acceptance_rate: Real,
-    cost: Real,
+    acceptance_rate: float,
+    cost: float,
     verify: Verify | None = None,
     *,
-    lengths: Sequence[Integral] = LENGTHS,
-    overhead: Real = 0.0,
+    lengths: Sequence[int] = LENGTHS,
+    overhead: float = 0.0,
 ) -> BreakEven:
     """Where the best chain begins to be faster than plain decoding; arguments as of `chain_map`."""
 
@@ -120,7 +120,7 @@ def chain_break_even(
     return BreakEven(high if ever else None, float(most) if most >= 0 else None)
 
 
-def tree_work(shape: Shape, rates: Rates, *, context: Integral = 256) -> Work:
+def tree_work(shape: Shape, rates: Rates, *, context: int = 256) -> Work:
     """The expected work of one round of a fixed tree: a draft pass per level over its inner nodes,
     and a target pass over all nodes.
 
@@ -138,12 +138,12 @@ def tree_gains(
     rates: Rates,
     tables: Mapping[str, PassTable],
     *,
-    budgets: Sequence[Integral],
-    depths: Sequence[Integral],
-    widths: Sequence[Integral],
+    budgets: Sequence[int],
+    depths: Sequence[int],
+    widths: Sequence[int],
     overhead: Overhead = NO_OVERHEAD,
     plain: Overhead = NO_OVERHEAD,
-    context: Integral = 256,
+    context: int = 256,
 ) -> list[Gain]:
     """The speed-up of the best tree of every budget, depth and width, by seconds of "target" and
     "draft" passes, with the overhead of a round and that of a plain one; a width of n takes the
@@ -166,7 +166,7 @@ def tree_gains(
 
 
 def _round_costs(
-    lengths: Sequence[Integral], verify: Verify | None, more: Real
+    lengths: Sequence[int], verify: Verify | None, more: float
 ) -> Float64[np.ndarray, " lengths"]:
     """What a round costs by its guesses, beside the draft's passes."""
     return np.array([verify(int(one) + 1) if verify else 1.0 for one in lengths]) + float(more)

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Iterable, Sequence
 from itertools import accumulate, pairwise
-from numbers import Integral, Real
 from typing import Annotated, NamedTuple
 
 import numpy as np
@@ -14,10 +13,10 @@ from specdec_lib.core.tree import NO_PARENT, Shape
 from specdec_lib.core.tree.shape import grow_best_first
 from specdec_lib.theory.chains import Verify, speed_up
 
-Budget = Annotated[Integral, Within(1, 2**16)]
-Depth = Annotated[Integral, Within(1)]
+Budget = Annotated[int, Within(1, 2**16)]
+Depth = Annotated[int, Within(1)]
 SLACK = 1e-9  # above 1, for sums of measured rates
-Rates = Iterable[Iterable[Real]]
+Rates = Iterable[Iterable[float]]
 """rates[depth − 1][rank] = P(the target takes this child | it took the parent).
 
 The last depth's vector repeats for deeper ones; ranks beyond a vector have rate 0. One vector P for
@@ -113,7 +112,7 @@ def tokens_by_budget(rates: Rates, budget: Budget, depth: Depth | None = None) -
 
 @checked
 def tree_table(
-    rates: Rates, nodes: Annotated[Integral, Within(1, 256)], depth: Depth | None = None
+    rates: Rates, nodes: Annotated[int, Within(1, 256)], depth: Depth | None = None
 ) -> float:
     """Expected tokens of the best tree of at most `nodes` guesses, by dynamic programming: unlike
     `best_tree` for rates that may rise with the rank, and much slower.
@@ -136,7 +135,7 @@ def tree_table(
 def best_budget(
     rates: Rates,
     *,
-    draft_cost: Real,
+    draft_cost: float,
     verify: Verify | None = None,
     budgets: Iterable[Budget],
     depths: Iterable[Depth],

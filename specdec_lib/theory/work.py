@@ -4,7 +4,6 @@ import bisect
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from numbers import Integral, Real
 from typing import Annotated
 
 from specdec_lib.core.kinds import Within, checked
@@ -31,7 +30,7 @@ class PassTable:
                 f" got {list(self.rows)}, {list(self.contexts)} and {sizes} seconds"
             )
 
-    def at(self, rows: Real, context: Real = 0) -> float:
+    def at(self, rows: float, context: float = 0) -> float:
         """Seconds of a pass, linear between measured places and along the last line beyond them;
         ValueError for less than 1 row or a context below 0.
         """
@@ -44,7 +43,7 @@ class PassTable:
         found = _interpolate(self.contexts, by_context, float(context))
         return max(found, min(map(min, self.seconds)) / 2)  # a noisy slope must not give 0
 
-    def faster(self, times: Real) -> "PassTable":
+    def faster(self, times: float) -> "PassTable":
         """The same table with every value divided by `times`, above 0, else ValueError."""
         if not times > 0:
             raise ValueError(f"a model is more than 0 times as fast, got {times}")
@@ -137,7 +136,7 @@ class Work:
 
 
 @checked
-def plain_work(*, context: Integral = 256, target: str = "target") -> Work:
+def plain_work(*, context: int = 256, target: str = "target") -> Work:
     """The work of one round of plain decoding."""
     return Work(1.0, 1.0, 0.0, {(target, 1, int(context)): 1.0}, target)
 

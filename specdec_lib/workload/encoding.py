@@ -30,7 +30,9 @@ def _user_turn(tokenizer: PreTrainedTokenizerFast, text: str, named: str) -> str
     turn = {"role": "user", "content": text}
     folder = tokenizer.name_or_path
     try:
-        written = tokenizer.apply_chat_template([turn], tokenize=False, add_generation_prompt=True)
+        written = str(
+            tokenizer.apply_chat_template([turn], tokenize=False, add_generation_prompt=True)
+        )
     except Exception as error:  # of whatever the template does
         why = shorten(f"{type(error).__name__}: {error}", 300)
         raise ValueError(f"the chat template of {folder} does not take {named}: {why}") from error

@@ -22,7 +22,7 @@ from specdec_lib.models.hub import Source, load_tokenizer, shared_tokenizer
 from specdec_lib.models.katz.model import Katz
 from specdec_lib.models.loading import load_model, on_runtime, sources_card
 from specdec_lib.models.prepared import PREPARED, prepared_folder
-from specdec_lib.models.students import assemble
+from specdec_lib.models.students import assemble, llama
 from specdec_lib.workload.encoding import encode_prompt
 from specdec_lib.workload.prompts import Prompt
 
@@ -128,7 +128,7 @@ class Ladder:
         return tokens
 
     def text(self, token: int) -> str:
-        return self.tokenizer.decode([token], clean_up_tokenization_spaces=False)
+        return str(self.tokenizer.decode([token], clean_up_tokenization_spaces=False))
 
 
 @checked
@@ -158,42 +158,58 @@ def load_ladder(
     """
     given = {"target": target, "middle": middle, "draft": draft}
     sources = {name: source for name, source in given.items() if source is not None}
-    options = {"device": device, "dtype": dtype, "runtime": runtime}
     if not sources and tokenizer is None:
-        return _embedded(folder, options)
+        return _embedded(folder, device=device, dtype=dtype, runtime=runtime)
     if target is None or draft is None:
         raise ValueError(
             "a ladder of your own has a target and a draft at least,"
             f" got target={target!s} and draft={draft!s}"
         )
     shared = shared_tokenizer(sources, tokenizer)
-    models = {"middle": None}
+    models: dict[str, CachedModel | FastModel] = {}
     for name, source in sources.items():
         rows = None if name == "target" else models["target"].vocabulary
-        models[name] = load_model(source, name, tokens=len(shared), vocabulary=rows, **options)
+        models[name] = load_model(
+            source,
+            name,
+            tokens=len(shared),
+            vocabulary=rows,
+            device=device,
+            dtype=dtype,
+            runtime=runtime,
+        )
     network = models["target"].model
     stops = stop_tokens(network.generation_config, shared)
     if warn:
         warn_of_notes(network, shared, stacklevel=3)  # of what calls this checked function
-    card = sources_card(sources, {name: models[name] for name in sources})
-    return Ladder(**models, katz=None, tokenizer=shared, stop_tokens=stops, card=card)
+    return Ladder(
+        target=models["target"],
+        middle=models.get("middle"),
+        draft=models["draft"],
+        katz=None,
+        tokenizer=shared,
+        stop_tokens=stops,
+        card=sources_card(sources, models),
+    )
 
 
-def _embedded(folder: Path, options: dict[str, str]) -> Ladder:
+def _embedded(folder: Path, *, device: str, dtype: str, runtime: str) -> Ladder:
     """The prepared target, and the drafts that `specdec distil` made of its layers."""
     card = checked_card(folder, (HEAD, "katz.npz"))
-    target = load_model(target_folder(), "target", **options)
-    models = {"target": target}
+    target = load_model(target_folder(), "target", device=device, dtype=dtype, runtime=runtime)
+    models = {}
     head = json.loads((folder / HEAD).read_text(encoding="utf-8"))
     for name in ("middle", "draft"):
-        network = assemble(target.model, folder / f"{name}.safetensors")
+        network = assemble(llama(target.model), folder / f"{name}.safetensors")
         cut_head(network, head)
-        models[name] = on_runtime(CachedModel(network, name), options["runtime"])
+        models[name] = on_runtime(CachedModel(network, name), runtime)
     tokenizer = load_tokenizer(target_folder())
     tables = folder / MATCH
     stored = tables.read_text(encoding="utf-8") if tables.is_file() else "[]"
     return Ladder(
-        **models,
+        target=target,
+        middle=models["middle"],
+        draft=models["draft"],
         katz=Katz.load(folder / "katz.npz"),
         tokenizer=tokenizer,
         stop_tokens=stop_tokens(target.model.generation_config, tokenizer),

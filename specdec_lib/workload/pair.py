@@ -1,7 +1,8 @@
 """Pairs of T5 models: the embedded one, which writes the docstring of a function, or your own."""
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -18,6 +19,8 @@ from specdec_lib.models.loading import load_seq2seq, sources_card
 from specdec_lib.models.seq2seq import Seq2SeqModel
 from specdec_lib.workload.encoding import encode_prompt
 from specdec_lib.workload.prompts import Prompt
+
+Load = Callable[..., Seq2SeqModel]
 
 NAMES = ("target", "draft")
 TOKENIZER = "tokenizer.json"
@@ -52,7 +55,7 @@ class Pair:
 
     def text(self, token: int) -> str:
         """The text of one token."""
-        return self.tokenizer.decode([token], clean_up_tokenization_spaces=False)
+        return str(self.tokenizer.decode([token], clean_up_tokenization_spaces=False))
 
 
 @checked
@@ -77,9 +80,9 @@ def load_pair(
 
     Raises ValueError if a file is missing or damaged, or something given does not go together.
     """
-    options = {"device": device, "dtype": dtype, "max_positions": max_positions}
+    load = partial(load_seq2seq, device=device, dtype=dtype, max_positions=max_positions)
     if target is None and draft is None and tokenizer is None:
-        return _embedded(folder, options)
+        return _embedded(folder, load)
     if target is None or draft is None:
         raise ValueError(
             f"a pair of your own has a target and a draft, got target={target!s} and"
@@ -87,7 +90,7 @@ def load_pair(
         )
     sources = {"target": target, "draft": draft}
     shared = shared_tokenizer(sources, tokenizer)
-    models = _models(sources, options, tokens=len(shared))
+    models = {name: load(source, name, tokens=len(shared)) for name, source in sources.items()}
     rows = [models[name].vocabulary for name in NAMES]
     if rows[0] != rows[1]:
         raise ValueError(
@@ -104,10 +107,10 @@ def load_pair(
     )
 
 
-def _embedded(folder: Path, options: Mapping[str, str | int]) -> Pair:
+def _embedded(folder: Path, load: Load) -> Pair:
     """The pair in `data/pair`, or in another folder with its files."""
     card = checked_card(folder, (TOKENIZER, *(f"{name}/model.safetensors" for name in NAMES)))
-    models = _models({name: folder / name for name in NAMES}, options)
+    models = {name: load(folder / name, name) for name in NAMES}
     tokenizer = PreTrainedTokenizerFast(tokenizer_file=str(folder / TOKENIZER), eos_token=END)
     return Pair(
         **models,
@@ -116,12 +119,3 @@ def _embedded(folder: Path, options: Mapping[str, str | int]) -> Pair:
         stop_tokens=stop_tokens(None, tokenizer),
         card=card,
     )
-
-
-def _models(
-    sources: Mapping[str, Source], options: Mapping[str, str | int], tokens: int = 0
-) -> dict[str, Seq2SeqModel]:
-    return {
-        name: load_seq2seq(source, name, tokens=tokens, **options)
-        for name, source in sources.items()
-    }

@@ -83,9 +83,9 @@ def load_prompts(
             f"prompt sets are {', '.join((*OURS, *PUBLISHED))}, or a .jsonl file, and splits"
             f" {', '.join((*SPLITS, WHOLE))}; got {str(domain)!r} and {split!r}"
         )
-    if domain in PUBLISHED:
+    if isinstance(domain, str) and domain in PUBLISHED:
         found = _distinct(domain, _published(domain))
-    elif is_file:
+    elif isinstance(domain, Path) or is_file:
         found = _distinct(Path(domain).name, _lines(Path(domain)))
     else:
         try:
@@ -104,7 +104,7 @@ def _published(name: str) -> Iterator[tuple[str, dict[str, Any]]]:
     """The places and texts of a published set, which is downloaded once."""
     template, place = PUBLISHED[name]
     try:
-        from datasets import load_dataset
+        from datasets import load_dataset  # pyright: ignore[reportMissingImports]  # an extra
 
         found = load_dataset(**place)
     except Exception as error:  # of whichever client `datasets` uses underneath
@@ -127,7 +127,7 @@ def _distinct(domain: str, given: Iterator[tuple[str, object]]) -> list[Prompt]:
     other = None  # the split that the second line of a pair gets
     for number, (where, line) in enumerate(given):
         if isinstance(line, Mapping):
-            line = {"name": f"{domain}/{number}", "domain": domain, "origin": where} | line
+            line = {"name": f"{domain}/{number}", "domain": domain, "origin": where, **line}
             if "split" not in line and other is None:
                 line["split"] = split_of(str(line["name"]))
                 other = SPLITS[1 - SPLITS.index(line["split"])]

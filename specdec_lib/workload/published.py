@@ -54,7 +54,7 @@ def price_list(name: str) -> dict[str, float]:
     if name not in PRICES:
         raise ValueError(f"price lists are {', '.join(PRICES)}; got {name!r}")
     table = published("cascade.text.prices").set_index("model")
-    return {model: float(price) for model, price in table[name].dropna().items()}
+    return {str(model): float(price) for model, price in table[name].dropna().items()}
 
 
 def published_beside(
@@ -79,7 +79,7 @@ def published_beside(
             )
         if theirs not in table.index:
             raise ValueError(f"{item} has the samplings {', '.join(table.index)}; got {theirs!r}")
-        paper = float(table.loc[theirs, method]) if method in table.columns else math.nan
+        paper = float(table[method][theirs]) if method in table.columns else math.nan
         rows.append((sampling, method, paper, *found.iloc[0][["value", "low", "high", "prompts"]]))
     columns = ["sampling", "method", "paper", "ours", "ours_low", "ours_high", "prompts"]
     return pd.DataFrame(rows, columns=columns)

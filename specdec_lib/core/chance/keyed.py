@@ -8,7 +8,6 @@ import hashlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from numbers import Integral
 
 import numpy as np
 import torch
@@ -32,7 +31,7 @@ class Chance:
                independent coins and draws; empty for the outermost draft and the target
     """
 
-    seed: Integral
+    seed: int
     sampler: Sampler = Sampler()
     nesting: Nesting = ()
 

@@ -113,7 +113,7 @@ def decode(
     stop = ""
     for played, ended in run.rounds(context, max_new_tokens):
         context = context.extended(played.emitted)
-        stop = ended
+        stop = ended or ""  # the last round says why
         done.append(played)
     return Generation(context, tuple(done), stop, prefill)
 

@@ -60,7 +60,7 @@ def from_matrix(
 
     def part(column: int, length: int, width: int) -> Draft:
         drafter = drafters[column]
-        if column < len(drafters) - 1:
+        if column < len(drafters) - 1 and isinstance(drafter, LanguageModel):
             return Reviewed(
                 drafter,
                 level(column + 1),
@@ -74,7 +74,9 @@ def from_matrix(
             return ChainDraft(drafter, length, siblings=siblings, match=match)
         return replace(drafter, length=length) if isinstance(drafter, MaxGram) else drafter
 
-    return level(0, width)
+    whole = level(0, width)
+    assert isinstance(whole, Relay)  # the first row has guesses
+    return whole
 
 
 def _check_drafters(drafters: tuple, matrix: Matrix, width: int) -> None:

@@ -17,7 +17,7 @@ from specdec_lib.core.chance import Chance, PerToken, unwarped
 from specdec_lib.core.context import Context
 from specdec_lib.core.protocols import LanguageModel, NodeLogits, Ranked, TreeGrower, Verdict
 from specdec_lib.core.tree import ROOT, MatchTable, TokenTree
-from specdec_lib.core.verify import ChildTest, FinalDraw, reject, remaining
+from specdec_lib.core.verify import ChildTest, Choice, FinalDraw, reject, remaining
 from specdec_lib.drafts.max_gram import ORIGINS
 
 _grows = functools.cache(lambda kind: issubclass(kind, TreeGrower))  # which takes long to find out
@@ -36,8 +36,9 @@ def ranked_path(
     best "ranked" children. The first of them is the model's own choice, which the path follows.
     None if the model cannot rank children itself.
     """
-    grows = _grows(type(model))
-    ranked = model.rank(context, tree, chance, width=width, match=match) if grows else None
+    if not isinstance(model, TreeGrower):
+        return None
+    ranked = model.rank(context, tree, chance, width=width, match=match)
     if ranked is None:
         return None
     found: list[tuple[int, Ranked]] = []
@@ -96,13 +97,14 @@ def reject_leniently(
             "lenience above 1 under `reject` reviews chains only, got a branching tree of"
             f" {tree.guesses} guesses and {max(leniences)}"
         )
-    events: list[ChildTest | FinalDraw] = []
+    events: list[Choice | ChildTest | FinalDraw] = []
     verdict = reject(tree, logits, chance, leniences=leniences, trace=events.append)
     rows: dict[int, Tensor] = {}
     for event in events:  # the first at a node tells what its next token follows
         if isinstance(event, FinalDraw):
             rows.setdefault(event.node, event.wanted)
-        elif (parent := tree.parents[event.child]) not in rows:
+        elif isinstance(event, ChildTest) and tree.parents[event.child] not in rows:
+            parent = tree.parents[event.child]
             token = tree.tokens[event.child]
             row = tree.rows[event.child]
             rows[parent] = lenient_probs(event.wanted, token, row, leniences[event.child])

@@ -84,11 +84,18 @@ class TreeDraft:
         """Read a tree in one pass: per node, what `children` needs to know."""
         ranked = None
         if self._grower is not None:
-            most = self.budget or max(self.widths or (max(self.shape.ranks) + 1,))
+            most = self.budget or self._widest
             ranked = self._grower.rank(context, tree, chance, width=most, match=self.match)
         if ranked is None:
             return self.model.score(context, tree).unbind()
         return [functools.partial(ranked, node) for node in range(len(tree))]
+
+    @property
+    def _widest(self) -> int:
+        """The most children of a node, of a tree without a budget."""
+        if self.shape is not None:
+            return max(self.shape.ranks) + 1
+        return max(self.widths or (0,))
 
     def grown_by_model(
         self, context: Context, chance: Chance, scout: Scout | None = None
@@ -97,7 +104,8 @@ class TreeDraft:
         if self._grower is None or self.shape is not None:
             return None
         reach = self.reach(context)
-        widths = (self.budget,) * reach if self.widths is None else self.widths[:reach]
+        most = self.budget or 0
+        widths = (most,) * reach if self.widths is None else self.widths[:reach]
         return self._grower.grow(
             context,
             chance,
@@ -145,7 +153,9 @@ class TreeDraft:
     ) -> list[Child]:
         """Up to `width` children of a node, the best first; drawn ones in the order of drawing."""
         if not isinstance(known, Tensor):
-            tokens, factors = (column[:width] for column in known())
+            every, scores = known()
+            tokens = every[:width]
+            factors = scores[:width]
         else:
             if self.siblings in ("iid", "distinct"):
                 return self._drawn(tree, node, known, chance, width)

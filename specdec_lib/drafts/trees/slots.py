@@ -16,8 +16,8 @@ SlotWidths = dict[Slots, int]  # ranks of a node to its number of children
 @functools.lru_cache(maxsize=64)
 def slots_of(shape: Shape) -> SlotWidths:
     """How many children each node with any has, by the ranks down to it (cached: do not change)."""
-    places = [()]
-    widths = {}
+    places: list[tuple[int, ...]] = [()]
+    widths: dict[tuple[int, ...], int] = {}
     for parent, rank in zip(shape.parents[1:], shape.ranks[1:], strict=True):
         widths[places[parent]] = rank + 1
         places.append((*places[parent], rank))

@@ -38,12 +38,12 @@ def collect(
     looked_at, played = [], []
     for setting, prompt, generation in generations:
         sampler, share = setting.sampler, repetition(generation.tokens)
-        labels = (setting.name, sampler.temperature, sampler.top_k, setting.rule.__name__)
+        labels = (setting.name, sampler.temperature, sampler.top_k, setting.rule_name)
         labels += (prompt.domain, share, prompt.name)
         looked_at += [(*labels, *row) for row in _guess_rows(generation)]
         played += [(*labels, *row) for row in _round_rows(generation)]
-    sides = ((looked_at, GUESS), (played, ROUND))
-    return tuple(pd.DataFrame(rows, columns=LABELS + names) for rows, names in sides)
+    guesses = pd.DataFrame(looked_at, columns=LABELS + GUESS)
+    return guesses, pd.DataFrame(played, columns=LABELS + ROUND)
 
 
 def _guess_rows(generation: Generation) -> Iterator[tuple]:
@@ -82,7 +82,8 @@ def with_gaps(guesses: pd.DataFrame, match: MatchTable) -> pd.DataFrame:
         return int(same.argmax()) if same.any() else None
 
     bins = [bin_of(*one) for one in zip(guesses["rank"], guesses["confidence"], strict=True)]
-    found = guesses.assign(bin=bins).dropna(subset=["bin"]).sort_values("bin", kind="stable")
+    binned = guesses.assign(bin=pd.Series(bins, guesses.index))
+    found = binned.dropna(subset=["bin"]).sort_values("bin", kind="stable")
     if found.empty:
         why = "were they scored by another, or at temperature 0?"
         raise ValueError(f"no guess has a confidence of match table {match.name!r}: {why}")
@@ -211,5 +212,11 @@ def _by_prompt(
 def _rate(sums: pd.DataFrame) -> dict[str, float]:
     at_risk = sums[sums.at_risk > 0]
     rate, low, high = interval(at_risk.accepted, at_risk.at_risk, share=True)
-    counts = {"at_risk": int(at_risk.at_risk.sum()), "accepted": int(at_risk.accepted.sum())}
-    return counts | {"rate": rate, "low": low, "high": high, "prompts": len(at_risk)}
+    return {
+        "at_risk": int(at_risk.at_risk.sum()),
+        "accepted": int(at_risk.accepted.sum()),
+        "rate": rate,
+        "low": low,
+        "high": high,
+        "prompts": len(at_risk),
+    }

@@ -5,7 +5,7 @@ which guesses are accepted, for any K matrix and any lenience.
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from jaxtyping import Float
 from torch import Tensor
@@ -48,7 +48,7 @@ class CascadeSetting:
         object.__setattr__(self, "matrix", rows)
 
     @property
-    def labels(self) -> dict[str, object]:
+    def labels(self) -> dict[str, Any]:
         """As columns of a table."""
         names = {"drafters": " + ".join(self.drafters), "matrix": format_matrix(self.matrix)}
         return names | {"lenience": self.lenience, "exempt": self.exempt_max_gram}

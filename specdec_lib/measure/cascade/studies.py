@@ -25,7 +25,7 @@ from specdec_lib.measure.latency.passes import machine_name, prices, time_passes
 from specdec_lib.measure.options import write_csv
 from specdec_lib.measure.ratios import interval
 from specdec_lib.measure.recorded_target import RecordedTarget, replay_draft
-from specdec_lib.measure.row_cache import RowCache
+from specdec_lib.measure.row_cache import Row, RowCache, records
 from specdec_lib.measure.target_text import TargetText, repetition
 from specdec_lib.measure.text_writing import texts_after
 from specdec_lib.workload import Ladder, Prompt, seeds
@@ -50,7 +50,10 @@ MATRICES = [  # of all kinds, by drafters
     *(((name,), ((length,),)) for name, length in zip(THREE, (3, 6, 20), strict=True)),
 ]
 LENIENT = ((1.0, False), (3.0, True), (5.0, False), (1.0, True), (3.0, False), (5.0, True))
-CHECKED = [CascadeSetting(*one, *more) for one, more in zip(MATRICES, cycle(LENIENT), strict=False)]
+CHECKED = [
+    CascadeSetting(drafters, matrix, lenience, exempt)
+    for (drafters, matrix), (lenience, exempt) in zip(MATRICES, cycle(LENIENT), strict=False)
+]
 CHECKED_DOMAINS, CHECKED_TOKENS = 2, 128  # the first prompt of so many, and new tokens
 
 
@@ -69,9 +72,9 @@ def measured_tables(
     texts = texts_after(both, [*SAMPLERS.values()], ladder, cluster=cluster)
     kept = RowCache(cache_folder() / "cascade" / fingerprint(ladder.models, given))
 
-    def timed() -> list[dict]:
+    def timed() -> list[Row]:
         table = prices(time_passes(ladder.models, repeats=51)).assign(machine=machine_name())
-        return table.to_dict("records")
+        return records(table)
 
     table = pd.DataFrame(kept.rows("prices", timed))
     write_csv(table, priced, 5)
@@ -118,12 +121,14 @@ def study_rows(
     """The rows of `domain_tables` of one sampler, by its name, and one domain's development and
     held-out prompts and texts; the paper's own price lists are for its greedy runs.
     """
-    sampling, *splits, texts = item
+    sampling, development, held_out, texts = item
     sampler = SAMPLERS[sampling]
-    recorded = [record(prompts, ladder, sampler, texts=texts) for prompts in splits]
+    known, unseen = (
+        record(prompts, ladder, sampler, texts=texts) for prompts in (development, held_out)
+    )
     allowed = lists if sampler.temperature == 0 else {"measured": lists["measured"]}
-    tables = domain_tables(*recorded, allowed)
-    return [{name: one.to_dict("records") for name, one in tables.items()}]
+    tables = domain_tables(known, unseen, allowed)
+    return [{name: records(one) for name, one in tables.items()}]
 
 
 def domain_tables(

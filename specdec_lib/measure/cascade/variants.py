@@ -128,15 +128,15 @@ def time_cascades(
     """A row per prompt of a domain and method: tokens, passes and seconds; equal settings are timed
     once, and finished prompts are kept.
     """
-    first = {one: name for name, one in reversed(settings.items())}
+    first = {one: name for name, one in reversed([*settings.items()])}
     tuned = [
         Setting(name, one.draft(ladder), GREEDY, method="cascade") for one, name in first.items()
     ]
     asked = fingerprint(machine_name(), list(settings.items()), TOKENS, ladder.models)
-    options = {"tokens": TOKENS, "folder": cache_folder() / "walltime" / asked}
+    folder = cache_folder() / "walltime" / asked
     bar = tqdm(prompts, desc=domain, mininterval=1)
     racing = our_contenders(ladder.target, [*paper_settings(ladder), *tuned])
-    timings = chain.from_iterable(race_prompts(racing, ladder, bar, **options))
+    timings = chain.from_iterable(race_prompts(racing, ladder, bar, tokens=TOKENS, folder=folder))
     table = trial_table(timings).rename(columns={"setting": "draft"}).assign(domain=domain)
     own = [
         table[table.draft == first[one]].assign(draft=name, **one.labels)
@@ -157,7 +157,7 @@ def by_swi_and_clock(
     """
     timings = timings[timings.draft.str.startswith(prefix) | (timings.draft == baseline)]
     passes = timings.reindex(columns=[f"{name}_passes" for name in prices]).fillna(0)
-    table = timings.assign(cost=passes @ list(prices.values()), sampling="greedy")
+    table = timings.assign(cost=passes.mul([*prices.values()]).sum(axis=1), sampling="greedy")
     pair = {"baseline": baseline, "by": ("draft", "sampling")}
     found = [
         ratios(own, "tokens", column, **pair).assign(domain=domain, by=way)

@@ -13,6 +13,7 @@ from specdec_lib.measure.options import (
     ModelFolder,
     Prompts,
     Runtime,
+    Scheduler,
     Seed,
     Temperature,
     Threads,
@@ -40,6 +41,7 @@ def plan(
     seed: Seed = 0,
     settings: Annotated[int, Parameter(help="of each method, counted on development prompts")] = 6,
     json: Annotated[Path, place("where the setting is written")] = Path("plan.json"),
+    scheduler: Scheduler = None,
 ) -> None:
     """Find the fastest setting for a pair of models on this machine and these prompts, say whether
     speculation pays at all, and write the setting as JSON.
@@ -51,6 +53,7 @@ def plan(
     """
     check_output(json)
     from specdec_lib.core.chance import Sampler
+    from specdec_lib.measure.cluster import LadderRecipe, opened
     from specdec_lib.measure.plan import write_plan
     from specdec_lib.workload import SPLITS, load_ladder, load_prompts
 
@@ -67,4 +70,8 @@ def plan(
         warn=False,
     )
     limits = {"tokens": max_new_tokens, "settings": settings, "seed": seed}
-    write_plan(json, ladder, sampler, development, held_out, limits, asked=runtime)
+    recipe = LadderRecipe(target, draft, None, tokenizer, device, dtype, runtime, int8_drafts=True)
+    with opened(scheduler, recipe) as cluster:
+        write_plan(
+            json, ladder, sampler, development, held_out, limits, asked=runtime, cluster=cluster
+        )

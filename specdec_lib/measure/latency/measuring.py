@@ -62,10 +62,18 @@ def _curves(ladders: Ladders, ranges: Ranges, progress: bool) -> Iterator[pd.Dat
 def _ledgers(ladders: Ladders, ranges: Ranges, progress: bool) -> Iterator[pd.DataFrame]:
     """`shares` of one setting of each kind on development prompts, per runtime."""
     prompts = load_prompts(ranges.domains[0], "development", max(1, ranges.prompts // 4))
-    options = ranges.limits | {"progress": progress}
     for (name, ladder), sampler in product(ladders.items(), ranges.samplers):
         drafts = {one.name: one.draft for one in few_settings(ladder, sampler)}
-        yield method_ledger(ladder, sampler, drafts, prompts, **options).assign(runtime=name)
+        table = method_ledger(
+            ladder,
+            sampler,
+            drafts,
+            prompts,
+            tokens=ranges.max_new_tokens,
+            seed=ranges.seed,
+            progress=progress,
+        )
+        yield table.assign(runtime=name)
 
 
 def _speeds(ladders: Ladders, ranges: Ranges, progress: bool) -> Iterator[pd.DataFrame]:
@@ -88,7 +96,7 @@ def _sweeps(ladders: Ladders, ranges: Ranges, progress: bool) -> Iterator[pd.Dat
         bar = tqdm(prompts, "clock", disable=not progress, mininterval=1)
         sampler = Sampler(temperature)
         racing = our_contenders(ladder.target, few_settings(ladder, sampler))
-        timings = race_prompts(racing, ladder, bar, **ranges.limits)
+        timings = race_prompts(racing, ladder, bar, tokens=ranges.max_new_tokens, seed=ranges.seed)
         table = measured_speed_ups(trial_table(chain.from_iterable(timings)))
         yield table.assign(temperature=temperature, domain=domain, runtime=runtime)
 

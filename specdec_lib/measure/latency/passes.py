@@ -98,6 +98,7 @@ def one_repeat(
 
 def _seconds_of_one(model: LanguageModel, before: Usage, rows: int) -> float:
     """What the model counts as the seconds of the pass that it just ran over so many rows."""
+    assert model.usage is not None  # it counted before
     spent = model.usage - before
     if (spent.passes, spent.rows) != (1, rows):
         ran = f"{model.name} ran {spent.passes} over {spent.rows} in all"

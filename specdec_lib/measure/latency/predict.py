@@ -65,7 +65,7 @@ def time_settings(ladder: Ladder, sampler: Sampler, ranges: Ranges, progress: bo
     counted: list[Trial] = []
     development, held_out = (load_prompts(ranges.domains[0], one, ranges.prompts) for one in SPLITS)
     racing = our_contenders(ladder.target, settings)
-    timings = race_prompts(racing, ladder, held_out, **ranges.limits)
+    timings = race_prompts(racing, ladder, held_out, tokens=ranges.max_new_tokens, seed=ranges.seed)
     limits = {"max_new_tokens": ranges.max_new_tokens, "stop_tokens": ladder.stop_tokens}
     own, target = seeds(development, ranges.seed), ladder.target
     for number in tqdm(range(len(held_out)), desc="clock", disable=not progress, mininterval=1):
@@ -116,10 +116,10 @@ def fit_overheads(trials: pd.DataFrame) -> dict[str, Overhead]:
     """Per method the seconds outside the models, linear in rounds, guesses and draft passes: least
     squares of the relative error over its settings, none below 0.
 
-    trials    rows with method, setting, work and outside
+    trials    rows with method, setting, work and outside; those without the last are left out
     """
     found = {}
-    for method, own in trials.groupby("method", sort=False):
+    for method, own in trials.dropna(subset=["outside"]).groupby("method", sort=False):
         settings = [one for _, one in own.groupby("setting", sort=False)]
         works = [(one.rounds, one.guesses, one.draft_passes) for one in map(whole, settings)]
         seconds = np.array([max(one.outside.sum(), 1e-9) for one in settings])
@@ -138,7 +138,8 @@ def predict_speeds(trials: pd.DataFrame, tables: Mapping[str, PassTable]) -> pd.
     """
     overheads, rows = fit_overheads(trials), []
     for (kind, name), own in trials.groupby(["method", "setting"], sort=False):
-        work, overhead = whole(own), overheads[kind]
+        work = whole(own)
+        overhead = overheads[str(kind)]
         seconds = work.seconds(tables, overhead)
         rows.append(
             {"draft": name, "kind": kind, "predicted": work.tokens / seconds}

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial, wraps
 from itertools import product
+from typing import Any
 
 import pandas as pd
 from tqdm.auto import tqdm
@@ -92,7 +93,7 @@ def _timed_methods(
     part: LanguageModel | Draft, models: "_TimedModels", watch: Stopwatch
 ) -> dict[str, Callable]:
     """The methods of a model or a draft by name, under a stopwatch."""
-    kind = type(part)
+    kind: Any = type(part)  # its functions are taken from the class, not bound
     timed = {}
     if isinstance(part, LanguageModel):
         timed["score"] = models.timed(kind.score, MOVES)
@@ -132,6 +133,7 @@ class _TimedModels:
                 found = method(model, *given, **named)
             self.inside.remove(id(model))
             if before is not None:
+                assert model.usage is not None  # it counted before
                 seconds = (model.usage - before).seconds
                 self.watch.seconds[host] -= seconds
                 self.watch.seconds[own] += seconds
@@ -175,13 +177,14 @@ def round_parts(
     bar = tqdm(turns, "ledger", disable=not progress, mininterval=1)
     for (number, (prompt, chance)), (place, (name, draft)) in bar:
         labels = {"draft": name, "temperature": chance.sampler.temperature, "prompt": number}
-        runs = {"plain": partial(time_rounds, target, draft, prompt, chance, **limits)}
-        runs["timed"] = partial(_timed_rounds, target, draft, prompt, chance, limits)
-        for run in sorted(runs, reverse=(number + place) % 2 == 1):
-            if run == "timed":
-                rounds, wall, seconds_by_part = runs[run]()
-            else:
-                _, labels["plain_seconds"] = runs[run]()
+        plain = partial(time_rounds, target, draft, prompt, chance, **limits)
+        timed = partial(_timed_rounds, target, draft, prompt, chance, limits)
+        if (number + place) % 2 == 1:
+            rounds, wall, seconds_by_part = timed()
+            _, labels["plain_seconds"] = plain()
+        else:
+            _, labels["plain_seconds"] = plain()
+            rounds, wall, seconds_by_part = timed()
         labels |= {"rounds": rounds, "wall_seconds": wall}
         for (part, model), seconds in seconds_by_part.items():
             found.append(labels | {"part": part, "model": model, "seconds": seconds})

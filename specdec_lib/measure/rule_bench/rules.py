@@ -64,7 +64,9 @@ def traverse(
             return Verdict(tree.path(node), bonus=token)
         return None
 
-    return tested(ROOT, 1.0)
+    verdict = tested(ROOT, 1.0)
+    assert verdict is not None  # the root always passes
+    return verdict
 
 
 def _ratio(kept: float, wanted: Distribution, token: int, row: Distribution | None) -> float:
@@ -147,8 +149,9 @@ def _unclaimed(
 
 def _shared_row(tree: TokenTree, children: Sequence[int], wanted: Distribution) -> Distribution:
     """The distribution that all children of a node were drawn from; zeros where there are none."""
-    rows = [tree.rows[child] for child in children]
-    if any(row is None or not torch.equal(row, rows[0]) for row in rows):
+    drawn_from = [tree.rows[child] for child in children]
+    rows = [row for row in drawn_from if row is not None]
+    if len(rows) < len(children) or any(not torch.equal(row, rows[0]) for row in rows):
         drawn = "k_seq takes siblings that were drawn independently from one distribution"
         raise ValueError(f'{drawn}, got others; use siblings="iid"')
     return rows[0].to(wanted) if rows else torch.zeros_like(wanted)

@@ -14,6 +14,7 @@ from dataclasses import astuple, replace
 from functools import partial
 from itertools import product
 
+import numpy as np
 import pandas as pd
 import torch
 from jaxtyping import Float
@@ -25,12 +26,13 @@ from specdec_lib.core.files import DATA, cache_folder
 from specdec_lib.core.protocols import Rule
 from specdec_lib.core.tree import ROOT, TokenTree
 from specdec_lib.core.verify import UNWARPED, look_up, reject
-from specdec_lib.drafts.trees.growing import TreeDraft
+from specdec_lib.drafts.trees.growing import Siblings, TreeDraft
 from specdec_lib.measure.cluster import Cluster, LadderRecipe, spread_rows
 from specdec_lib.measure.fingerprints import fingerprint
 from specdec_lib.measure.ratios import Ratio, sampling_of, summarise
 from specdec_lib.measure.row_cache import RowCache, key_of
 from specdec_lib.measure.rule_bench.rules import draw_once, k_seq, traverse
+from specdec_lib.measure.settings.setting import rule_name
 from specdec_lib.measure.target_text import find_text, known_texts, write_text
 from specdec_lib.theory.bounds import best_acceptance, best_acceptance_of_two, proposed
 from specdec_lib.workload import Ladder, Prompt, seeds
@@ -39,7 +41,7 @@ LADDER = LadderRecipe(device="cpu", runtime="fast")
 PLACE = DATA / "measured" / "verifiers.csv"
 SAMPLERS = (Sampler(1.0), Sampler(1.0, top_k=50), Sampler(0.6))
 SHAPES = {"chain of 4": (1, 1, 1, 1), "tree 2·2·1": (2, 2, 1)}
-RULES: Mapping[str, tuple[Rule, ...]] = {  # by siblings
+RULES: Mapping[Siblings, tuple[Rule, ...]] = {  # by siblings
     "ranked": (look_up,),
     "top": (draw_once,),
     "iid": (draw_once, reject, k_seq, traverse),
@@ -137,7 +139,11 @@ def summarise_rules(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def verify_tree(
-    tree: TokenTree, target_logits: Float[Tensor, "nodes vocab"], chance: Chance, *, siblings: str
+    tree: TokenTree,
+    target_logits: Float[Tensor, "nodes vocab"],
+    chance: Chance,
+    *,
+    siblings: Siblings,
 ) -> dict[str, dict[str, float]]:
     """Per rule that takes such siblings, and for the bound: rounds (1), expected tokens, the
     probability that a child of the root is accepted, microseconds of a processor.
@@ -159,7 +165,7 @@ def verify_tree(
         own["first_accepted"] = 1 - lengths.get((0,), 0.0)
         if rule is draw_once:  # of any siblings it accepts what can be accepted of chosen ones
             own = bounds(precise, probs, "top")
-        found[rule.__name__] = {"rounds": 1} | own | cost
+        found[rule_name(rule)] = {"rounds": 1} | own | cost
     if siblings != "ranked":  # which has that of distinct siblings
         found["bound"] = {"rounds": 1} | bounds(precise, probs, siblings)
     return found
@@ -178,7 +184,9 @@ def _accepted(rule: Rule, tree: TokenTree, logits: Tensor, chance: Chance) -> tu
     return (len(rule(tree, logits, chance).path),)
 
 
-def bounds(tree: TokenTree, probs: Float[Tensor, "nodes vocab"], siblings: str) -> dict[str, float]:
+def bounds(
+    tree: TokenTree, probs: Float[Tensor, "nodes vocab"], siblings: Siblings
+) -> dict[str, float]:
     """`first_accepted`, the largest probability with which any rule can accept a child of the root,
     and `tokens`: 1 + Σ over the distinct paths of a tree of min(1, the target's probability of the
     path ÷ that of its being proposed). No rule's expected tokens exceed its mean over drawn trees.
@@ -189,14 +197,21 @@ def bounds(tree: TokenTree, probs: Float[Tensor, "nodes vocab"], siblings: str) 
         ratio = math.prod(probs[above, list(path_tokens)].tolist())
         if siblings != "top":
             below = [tree.children(node) for node in above]
-            rows = [tree.rows[children[0]].numpy() for children in below]
+            rows = [_offered(tree, children) for children in below]
             ratio /= proposed(rows, path_tokens, list(map(len, below)), siblings)
         tokens += min(1.0, ratio)
     children, wanted = tree.children(ROOT), probs[ROOT].numpy()
     if siblings == "top":
         first = float(wanted[[*{tree.tokens[child] for child in children}]].sum())
     elif siblings == "iid" or len(children) == 1:
-        first = best_acceptance(wanted, tree.rows[children[0]].numpy(), len(children))
+        first = best_acceptance(wanted, _offered(tree, children), len(children))
     else:
-        first = best_acceptance_of_two(wanted, tree.rows[children[0]].numpy())
+        first = best_acceptance_of_two(wanted, _offered(tree, children))
     return {"tokens": tokens, "first_accepted": first}
+
+
+def _offered(tree: TokenTree, children: Sequence[int]) -> np.ndarray:
+    """The distribution that the first of these drawn siblings came from."""
+    row = tree.rows[children[0]]
+    assert row is not None  # the siblings were drawn
+    return row.numpy()

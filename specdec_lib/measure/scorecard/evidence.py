@@ -29,6 +29,15 @@ def evidence_of(row: pd.Series, facts: Mapping[str, str] | None = None) -> Evide
     return Evidence(value, low, high, prompts, facts or {})
 
 
+def row_of(table: pd.DataFrame, **labels: str) -> pd.Series:
+    """The first row whose columns have these values; raises ValueError if there is none."""
+    for column, value in labels.items():
+        table = table[table[column] == value]
+    if table.empty:
+        raise ValueError(f"no row has {labels}; `specdec measure` makes the stored tables")
+    return table.iloc[0]
+
+
 def read_measured(pattern: str) -> pd.DataFrame:
     """The stored tables of `data/measured` whose names fit a pattern, one below the other."""
     paths = sorted((DATA / "measured").glob(f"{pattern}.csv"))

@@ -6,7 +6,7 @@ import pandas as pd
 
 from specdec_lib.measure.cascade.variants import by_swi_and_clock
 from specdec_lib.measure.ratios import ratios
-from specdec_lib.measure.scorecard.evidence import Evidence, evidence_of, read_measured
+from specdec_lib.measure.scorecard.evidence import Evidence, evidence_of, read_measured, row_of
 from specdec_lib.theory import relay_speed_up
 from specdec_lib.workload import Ladder
 from specdec_lib.workload.published import published
@@ -53,7 +53,7 @@ def clocked(ladder: Ladder, domain: str, draft: str) -> Evidence:
     own = clock[clock.domain == domain].assign(sampling="greedy")
     by = ["draft", "sampling"]
     found = ratios(own, "tokens", "seconds", baseline="autoregressive", by=by)
-    return evidence_of(found.set_index("draft").loc[draft])
+    return evidence_of(row_of(found, draft=draft))
 
 
 def clocked_variant(ladder: Ladder, domain: str, variant: str) -> Evidence:
@@ -61,15 +61,17 @@ def clocked_variant(ladder: Ladder, domain: str, variant: str) -> Evidence:
     the cascade with K00 = 1; and the same by SWI.
     """
     clock = read_measured("cascade_walltime")
-    prices = read_measured("prices").set_index("model").price.to_dict()
+    timed = read_measured("prices")
+    prices = dict(zip(timed.model, timed.price, strict=True))
     both = by_swi_and_clock(
         clock[clock.domain == domain],
         prices,
         prefix="cascade, K00 = ",
         baseline="cascade, K00 = 1",
-    ).set_index(["by", "variant"])
-    swi = both.value["SWI, counted"][variant]
-    return evidence_of(both.loc[("speed, measured", variant)], {"by_swi": f"{swi:.2f}"})
+    )
+    swi = row_of(both, by="SWI, counted", variant=variant).value
+    timed_ratio = row_of(both, by="speed, measured", variant=variant)
+    return evidence_of(timed_ratio, {"by_swi": f"{swi:.2f}"})
 
 
 def accepted_up_to(ladder: Ladder, domain: str, drafter: str) -> Evidence:
@@ -83,27 +85,26 @@ def gain_over_one_drafter(ladder: Ladder, domain: str, data: str, key: str, pric
     """Percent of SWI that a cascade gains over the best single neural drafter; which that is, and
     what the paper says of its own gain.
     """
-    where = (domain, PRICES[price])
-    own = _greedy("swi").set_index(["domain", "prices", "drafters"]).sort_index().loc[where]
-    best = own.swi[ONE_DRAFTER].idxmax()
+    where = {"domain": domain, "prices": PRICES[price]}
+    alone = {name: _tuned(**where, drafters=name).swi for name in ONE_DRAFTER}
+    best = max(alone, key=alone.__getitem__)
     cascade = " + ".join(ROLES[name] for name in key.split(","))
-    keys = ["domain", "prices", "cascade", "alone"]
-    ends = _greedy("versus").set_index(keys).loc[(*where, cascade, best)]
+    own = _tuned(**where, drafters=cascade)
+    copies = _tuned(**where, drafters="Max-Gram").swi
+    ends = row_of(_greedy("versus"), **where, cascade=cascade, alone=best)
     claims = published("cascade.text.claims").set_index(["data", "cascade_drafters", "price"])
     percent = claims.claimed_as_percent[data, key, price]
     facts = {
         "best": best,
-        "copies": f"{own.swi['Max-Gram'] / own.swi[best]:.2f}",
+        "copies": f"{copies / alone[best]:.2f}",
         "claimed": "" if math.isnan(percent) else f"The paper says {percent:g} %: points of SWI. ",
     }
-    gain, low, high = (
-        100 * (ratio - 1) for ratio in (own.swi[cascade] / own.swi[best], ends.low, ends.high)
-    )
-    return Evidence(gain, low, high, float(own.texts[cascade]), facts)
+    gain, low, high = (100 * (ratio - 1) for ratio in (own.swi / alone[best], ends.low, ends.high))
+    return Evidence(gain, low, high, float(own.texts), facts)
 
 
 def _tuned(domain: str, prices: str, drafters: str) -> pd.Series:
-    return _greedy("swi").set_index(["domain", "prices", "drafters"]).loc[domain, prices, drafters]
+    return row_of(_greedy("swi"), domain=domain, prices=prices, drafters=drafters)
 
 
 def _greedy(name: str) -> pd.DataFrame:

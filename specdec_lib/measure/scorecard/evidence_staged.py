@@ -5,7 +5,7 @@ import pandas as pd
 from specdec_lib.measure.bytes_moved import generation_bytes, model_shape
 from specdec_lib.measure.race_table import RACED, paired_speed, stored_ledger, stored_race
 from specdec_lib.measure.ratios import ratios, with_sampling
-from specdec_lib.measure.scorecard.evidence import Evidence, evidence_of, read_measured
+from specdec_lib.measure.scorecard.evidence import Evidence, evidence_of, read_measured, row_of
 from specdec_lib.theory import pass_flops
 from specdec_lib.workload import Ladder
 
@@ -15,8 +15,8 @@ def bytes_per_token(ladder: Ladder, draft: str, sampling: str) -> Evidence:
     table = with_sampling(read_measured("staged"))
     shapes = {model.name: model_shape(model) for model in ladder.models}
     table["bytes"] = generation_bytes(table, shapes)
-    found = ratios(table, "bytes", "tokens", baseline="target").set_index(["draft", "sampling"])
-    return evidence_of(found.loc[(draft, sampling)])
+    found = ratios(table, "bytes", "tokens", baseline="target")
+    return evidence_of(row_of(found, draft=draft, sampling=sampling))
 
 
 def raced_speed(

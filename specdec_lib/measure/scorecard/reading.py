@@ -22,7 +22,10 @@ from specdec_lib.workload.published import number, price_list, published
 
 CLAIMS = Path(__file__).with_name("claims.toml")
 EVIDENCE: Mapping[str, Callable[..., Evidence]] = {**OF_STAGED, **OF_CASCADE}
-NEUTRAL = {"bound": None, "no sign": NO_SIGN}  # in words, what `Claim.no_effect` may be
+NEUTRAL: Mapping[object, float | None] = {
+    "bound": None,
+    "no sign": NO_SIGN,
+}  # in words, what `Claim.no_effect` may be
 Values = Mapping[str, str | int | float]  # what stands in braces, by name
 
 
@@ -130,20 +133,21 @@ def _claim(
     block: Block, known: Values, texts: Mapping[str, str], printed: float, evidence: Evidence
 ) -> Claim:
     reason = _spelled(str(known.get("reason", block.reason)), texts)
+    neutral = block.no_effect
     facts = {name: _spelled(value, texts) for name, value in known.items()}
     return Claim(
         paper=block.paper,
         item=block.item,
         claim=block.claim.format_map(known),
         unit=block.unit.format_map(known),
-        reason=reason.format_map(facts),
+        reason=str(reason).format_map(facts),
         paper_value=printed,
         by=str(known.get("by", block.by)),
         ours=evidence.value,
         low=evidence.low,
         high=evidence.high,
         prompts=evidence.prompts,
-        no_effect=NEUTRAL.get(block.no_effect, block.no_effect),
+        no_effect=NEUTRAL[neutral] if isinstance(neutral, str) else neutral,
         domain=str(known.get("domain", "")),
     )
 

@@ -112,9 +112,9 @@ def _chains(drafts: LadderDrafts) -> Grid:
 
 def _trees(drafts: LadderDrafts) -> dict[str, TreeDraft]:
     return {
-        tree_name(model, *size, floor): drafts.tree(*size, model=model, floor=floor)
+        tree_name(model, budget, depth, floor): drafts.tree(budget, depth, model=model, floor=floor)
         for model in drafts.models
-        for size, floor in product(TREES[model], FLOORS[model])
+        for (budget, depth), floor in product(TREES[model], FLOORS[model])
     }
 
 
@@ -139,7 +139,9 @@ def _staged_chains(drafts: LadderDrafts) -> Grid:
 
 def _cascades(drafts: LadderDrafts, *, width: int = 1) -> Grid:
     """Models review what Max-Gram guesses, or what a smaller model over it does."""
-    stacks = [((model,), ABOVE_MAX_GRAM) for model in drafts.models]
+    stacks: list[tuple[tuple[str, ...], Sequence]] = [
+        ((model,), ABOVE_MAX_GRAM) for model in drafts.models
+    ]
     if "middle" in drafts.models:
         stacks.append((("middle", "draft"), OF_THREE))
     return {

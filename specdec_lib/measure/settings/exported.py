@@ -5,7 +5,7 @@ import json
 from dataclasses import fields
 from importlib.metadata import version
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from pydantic import ConfigDict, TypeAdapter, ValidationError
@@ -71,7 +71,7 @@ def export_setting(setting: Setting) -> str:
         "library": f"specdec {version('specdec')}",
         "name": setting.name,
         "sampler": setting.sampler,
-        "rule": setting.rule.__name__,
+        "rule": setting.rule_name,
         "draft": setting.draft,
         "models": {
             name: {"kind": type(one).__name__, "vocabulary": one.vocabulary, "source": _source(one)}
@@ -81,10 +81,11 @@ def export_setting(setting: Setting) -> str:
     return json.dumps(data, default=_plain, indent=2, allow_nan=False) + "\n"
 
 
-def _plain(value: object) -> object:
+def _plain(value: Any) -> object:
     """What JSON can hold, or parts that it asks about in turn."""
     if type(value) in KINDS.values():
-        shown = {one.name: vars(value)[one.name] for one in fields(value) if one.repr}
+        counted = [one.name for one in fields(value) if one.repr]
+        shown = {name: vars(value)[name] for name in counted}
         return {"type": type(value).__name__} | shown
     if isinstance(value, LanguageModel):
         return {"model": value.name}
@@ -98,9 +99,11 @@ def _plain(value: object) -> object:
 def _source(model: LanguageModel) -> str | None:
     """The folder (relative if in this repository) or hub name of a model; None if unknown."""
     network = getattr(model, "model", None)
-    source = network.config.name_or_path if isinstance(network, PreTrainedModel) else ""
+    source = network.config.name_or_path if isinstance(network, PreTrainedModel) else None
+    if not source:
+        return None
     inside = Path(source).is_relative_to(REPOSITORY)
-    return Path(source).relative_to(REPOSITORY).as_posix() if inside else source or None
+    return Path(source).relative_to(REPOSITORY).as_posix() if inside else source
 
 
 @checked
@@ -113,7 +116,7 @@ def import_setting(text: str, models: Ladder | Pair) -> Setting:
     data = parse_setting(text)
     known = models_in(*vars(models).values())
 
-    def build(value: dict[str, object]) -> object:
+    def build(value: dict[str, Any]) -> object:
         if value.keys() == {"model"}:
             return _model(value["model"], data.models, known)
         if value.keys() == {"bigrams", "sha256"}:
@@ -124,7 +127,8 @@ def import_setting(text: str, models: Ladder | Pair) -> Setting:
         name = value.pop("type", None)
         if str(name) not in KINDS:
             raise ValueError(f"type: one of {', '.join(KINDS)}, got {name!r}")
-        return KINDS[name](**{key: _tuples(one) for key, one in value.items()})
+        kind: Any = KINDS[name]
+        return kind(**{key: _tuples(one) for key, one in value.items()})
 
     try:
         sampler, draft = json.loads(json.dumps([data.sampler, data.draft]), object_hook=build)

@@ -2,6 +2,8 @@
 methods, whose seconds outside the models are fitted by method.
 """
 
+from collections.abc import Mapping
+
 from specdec_lib.core.chance import Sampler
 from specdec_lib.core.protocols import Draft
 from specdec_lib.drafts.cascade.matrix import format_matrix
@@ -40,7 +42,7 @@ def latency_settings(ladder: Ladder, sampler: Sampler) -> list[Setting]:
     }
     of_three = unmatched.cascade(("middle", "draft"), OF_THREE)
     cascades[f"cascade {format_matrix(OF_THREE)}"] = of_three
-    methods: dict[str, dict[str, Draft]] = {
+    methods: dict[str, Mapping[str, Draft]] = {
         AUTOREGRESSIVE: {AUTOREGRESSIVE: NoDraft()},
         "chain": chains,
         "tree": trees,

@@ -29,6 +29,16 @@ class Setting:
     rule: Rule = look_up
     method: str = field(default="", compare=False)
 
+    @property
+    def rule_name(self) -> str:
+        """The name of the rule's function, as tables and exported settings have it."""
+        return rule_name(self.rule)
+
+
+def rule_name(rule: Rule) -> str:
+    """The name of a rule's function."""
+    return rule.__name__  # pyright: ignore[reportAttributeAccessIssue]  # rules are functions
+
 
 def check_settings(settings: Sequence[Setting]) -> None:
     """Raises ValueError if there is none, two share name, sampler and rule, or a draft learns."""

@@ -1,6 +1,7 @@
 """The keys and values of cache entries, which a path memory crops, hides and moves."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -11,13 +12,18 @@ from transformers import DynamicCache, PreTrainedModel
 class KeyValues(DynamicCache):
     """The keys and values of cache entries, as Hugging Face decoders append them."""
 
+    @property
+    def _own(self) -> list[Any]:
+        """Its layers, each with keys and values."""
+        return self.layers
+
     def begin(
         self, used: int, committed: int, paths: Sequence[Sequence[int]]
     ) -> Bool[np.ndarray, "rows entries"]:
         """Drop the entries beyond `used`, and return the attention mask of the new rows: each sees
         the first `committed` entries and those of its path.
         """
-        for layer in self.layers:
+        for layer in self._own:
             layer.keys = layer.keys[:, :, :used]
             layer.values = layer.values[:, :, :used]
         sees = np.zeros((len(paths), used + len(paths)), dtype=bool)
@@ -29,7 +35,7 @@ class KeyValues(DynamicCache):
     def move(self, sources: list[int], first: int) -> None:
         """Move the entries `sources` to the places `first`, first + 1, …"""
         given = torch.tensor(sources)
-        for layer in self.layers:
+        for layer in self._own:
             for rows in (layer.keys, layer.values):
                 rows[:, :, first : first + len(sources)] = rows[:, :, given]
 

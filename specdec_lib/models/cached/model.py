@@ -15,7 +15,7 @@ from specdec_lib.core.tree import TokenTree
 from specdec_lib.models.cached.key_values import KeyValues, reference_runtime
 from specdec_lib.models.cached.path_memory import BranchMemory, weakly
 from specdec_lib.models.cached.probing import check_attention, check_by_probes
-from specdec_lib.models.cut_head import CutHead
+from specdec_lib.models.cut_head import CutHead, output_weight
 
 CHUNK_ROWS = 256  # a longer prompt is read in pieces
 SLACK = 32  # entries of dead branches that stay in the cache
@@ -31,7 +31,7 @@ class CachedModel:
         check_attention(model)
         self.model = model.eval()
         self.name = name
-        self.vocabulary = len(model.get_output_embeddings().weight)
+        self.vocabulary = len(output_weight(model))
         self.max_positions = int(model.config.get_text_config().max_position_embeddings)
         self.runtime = reference_runtime(model)
         self.usage = Usage()

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import takewhile
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from weakref import WeakMethod
 
 import torch
@@ -21,7 +21,13 @@ KEPT = 16  # logits of the committed context's end, so that a caller may go back
 def weakly(method: Callable) -> Callable:
     """The method of an object that this does not keep alive: a model dropped is a model freed."""
     known = WeakMethod(method)
-    return lambda *given: known()(*given)
+
+    def called(*given: object) -> Any:
+        alive = known()
+        assert alive is not None  # only the object itself calls this
+        return alive(*given)
+
+    return called
 
 
 class PassPlan(NamedTuple):

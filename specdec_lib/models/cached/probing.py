@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import cycle, islice
 from textwrap import shorten
+from typing import Protocol
 from weakref import WeakSet
 
 import torch
@@ -16,7 +17,7 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from specdec_lib.core.context import Context
-from specdec_lib.core.protocols import LanguageModel
+from specdec_lib.core.protocols import LanguageModel, Usage
 from specdec_lib.core.tree import TokenTree
 from specdec_lib.models.cut_head import CutHead
 
@@ -112,8 +113,9 @@ class Probe:
             )
         length = min(GIVEN, model.max_positions - BEYOND)
         tokens = plain_tokens(model.vocabulary, special_tokens(network), length + 4)
+        left, right, below, last = tokens[length:]
         source = tokens[:1] if encoder else None
-        return cls(tokens[:length], *tokens[length:], source)
+        return cls(tokens[:length], left, right, below, last, source)
 
     @property
     def texts(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -138,8 +140,14 @@ class Probe:
         return torch.stack([right[end - 1], left[end], right[end], right[end + 1], right[end + 2]])
 
 
+class Counting(LanguageModel, Protocol):
+    """A model whose counts can be set."""
+
+    usage: Usage
+
+
 def check_by_probes(
-    model: LanguageModel, network: PreTrainedModel, plain: Plain, *, encoder: bool = False
+    model: Counting, network: PreTrainedModel, plain: Plain, *, encoder: bool = False
 ) -> None:
     """Run a few tokens: no later token may change the logits after an earlier one, and those of a
     tree behind the cache must be those of the whole text without it. The model has forgotten the
@@ -249,7 +257,7 @@ def prompt_of_head(network: PreTrainedModel, tokens: tuple[int, ...]) -> Iterato
     try:
         yield
     finally:
-        head.set_prompt(before)
+        head.set_prompt(before or ())
 
 
 def _told(error: Exception) -> str:

@@ -7,7 +7,7 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils, errors
-from numba.extending import intrinsic, overload
+from numba.extending import overload
 from numba.np.arrayobj import populate_array
 
 from specdec_lib.models.fast.tiles import (
@@ -23,6 +23,7 @@ from specdec_lib.models.fast.tiles import (
     add_products,
     call,
     compiled,
+    emitted,
 )
 
 NONE, GELU_TANH = range(2)  # activations
@@ -31,8 +32,7 @@ LINEAR_IN_ORDER = {"contract"}
 LINEAR_IN_LANES = {"contract", "reassoc", "nsz"}
 
 
-@no_type_check
-@intrinsic
+@emitted
 def strip(typing, x, row, first, count):
     """So many numbers of one row of a matrix, from the place `first`, as a view; the matrix must
     outlive it. A slice would count two references, each by a locked instruction.
@@ -62,8 +62,7 @@ def strip(typing, x, row, first, count):
     return kind(x, number, number, number), emit
 
 
-@no_type_check
-@intrinsic
+@emitted
 def largest_lanes(typing, numbers, vectors, sizes):
     """The largest of so many vectors of sixteen numbers, or of their sizes; −∞ of no vector."""
 

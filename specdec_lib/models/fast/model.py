@@ -19,10 +19,10 @@ from specdec_lib.core.locking import in_turn
 from specdec_lib.core.protocols import Ranked, Scout, Usage, check_logits, check_root
 from specdec_lib.core.tree import MatchTable, TokenTree
 from specdec_lib.models.cached.path_memory import BranchMemory, PassPlan, weakly
-from specdec_lib.models.cut_head import CutHead
+from specdec_lib.models.cut_head import CutHead, output_weight
 from specdec_lib.models.fast import choices, compiled_trees, kernels
 from specdec_lib.models.fast.compiled_trees import GrowthSettings, Place
-from specdec_lib.models.fast.tiles import COLUMNS
+from specdec_lib.models.fast.tiles import COLUMNS, THREADS
 from specdec_lib.models.fast.weights import EDITIONS, read_weights
 from specdec_lib.models.katz.trie import NO_GUESSES
 
@@ -49,12 +49,11 @@ class FastModel:
         self.model = model
         self.name = name
         self.edition = edition
-        head = model.get_output_embeddings()
-        self.vocabulary = len(head.weight)
+        self.vocabulary = len(output_weight(model))
         self.usage = Usage()
         self.max_positions = int(model.config.max_position_embeddings)
         threads = torch.get_num_threads() if model.num_parameters() > SMALL else 1
-        self.threads = min(threads, numba.config.NUMBA_NUM_THREADS)
+        self.threads = min(threads, THREADS)
         self._run_pass = kernels.one_thread
         self._grow = compiled_trees.grow_on_one_thread
         kind = str(model.dtype).removeprefix("torch.")
@@ -64,6 +63,7 @@ class FastModel:
             _start_threads()
             self._run_pass = kernels.many_threads
             self._grow = compiled_trees.grow_on_many_threads
+        head = model.get_output_embeddings()
         self._cut = head if isinstance(head, CutHead) else None
         self._others = self._cut and self._cut.others  # whose rows the weights hold too
         self._ids = np.arange(self.vocabulary) if self._cut is None else self._cut.places.numpy()
@@ -272,5 +272,5 @@ def _tree_sizes(widths: Sequence[int], budget: int | None, guesses: int) -> tupl
 def _start_threads() -> None:
     """Start Numba's threads, which sets the number of PyTorch's, and restore that."""
     threads = torch.get_num_threads()
-    numba.set_num_threads(numba.config.NUMBA_NUM_THREADS)
+    numba.set_num_threads(THREADS)
     torch.set_num_threads(threads)

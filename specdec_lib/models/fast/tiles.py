@@ -14,10 +14,11 @@ import os
 from collections.abc import Callable
 from itertools import product
 from pathlib import Path
-from typing import no_type_check
+from typing import Any, no_type_check
 
+import numba.core.config
 from llvmlite import binding, ir
-from numba import config, njit, types
+from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
@@ -27,6 +28,8 @@ COLUMNS = 16  # of a panel
 BLOCK = 32  # weights of a column with one step
 RECORD = BLOCK * COLUMNS + 4 * COLUMNS  # bytes of a block of sixteen columns
 ROW_RECORD = BLOCK // 4 + 2  # 32-bit words of a row's block: its numbers, scale and scaled sum
+config: Any = numba.core.config  # it reads the environment
+THREADS: int = config.NUMBA_NUM_THREADS
 FEATURES = {} if config.CPU_NAME else binding.get_host_cpu_features()
 DOT_PRODUCTS = FEATURES.get("avx512vnni", False)
 AVX2 = FEATURES.get("avx2", False)
@@ -43,15 +46,23 @@ if not config.CACHE_DIR and os.access(HERE, os.W_OK):
 
 def compiled(fastmath: set[str] | bool = False, parallel: dict | bool = False) -> Callable:
     """A decorator that compiles a function with Numba, and stores the result."""
-    compile_it = njit(error_model="numpy", fastmath=fastmath, parallel=parallel)
+    options: dict[str, Any] = {"fastmath": fastmath, "parallel": parallel}
+    compile_it = njit(error_model="numpy", **options)
 
     def compile_and_store(function: Callable) -> Callable:
         # without the checks that tests wrap every function in
-        dispatcher = compile_it(inspect.unwrap(function))
+        dispatcher: Any = compile_it(inspect.unwrap(function))
         dispatcher._cache = CheckedCache(dispatcher.py_func)  # what `cache=True` sets, but checked
         return dispatcher
 
     return compile_and_store
+
+
+def emitted(function: Callable) -> Any:
+    """A decorator for a function that writes LLVM code; compiled functions call it without its
+    first argument.
+    """
+    return no_type_check(intrinsic(function))
 
 
 FLOAT = ir.FloatType()
@@ -188,8 +199,7 @@ FORMATS = {types.float32: (_add_float32, 4 * COLUMNS, 4), types.uint8: (_add_blo
 """By the numbers of a panel: what adds a step's products, bytes of a step in panel and row."""
 
 
-@no_type_check
-@intrinsic
+@emitted
 def add_products(typing, panels, panel, together, depth, x, row, rows, sums, column):
     """Write sums of rows of x from `row` over adjoining panels to columns of `sums`."""
     add, *sizes = FORMATS[panels.dtype]

@@ -1,7 +1,7 @@
 """The weights of a GPT-2 or Llama model from Hugging Face, laid out for the compiled pass."""
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -11,7 +11,7 @@ from transformers import PreTrainedModel
 from transformers.pytorch_utils import Conv1D
 
 from specdec_lib.models.cached.probing import check_attention
-from specdec_lib.models.cut_head import CutHead
+from specdec_lib.models.cut_head import CutHead, output_weight
 from specdec_lib.models.fast.arithmetic import GELU_TANH, NONE, count_steps
 from specdec_lib.models.fast.tiles import BLOCK, COLUMNS
 
@@ -108,25 +108,25 @@ def read_weights(model: PreTrainedModel, edition: str) -> Weights:
         )
     check_attention(model)
     shape, tables = (_gpt2_tables if kind == "gpt2" else _llama_tables)(model)
-    body = model.base_model
+    body: Any = model.base_model
     head = model.get_output_embeddings()
     layers = body.h if kind == "gpt2" else body.layers
     *inner, last = NORMS[kind]
     pairs = [[layer.get_submodule(name) for name in inner] for layer in layers]
     pairs.append([body.get_submodule(last)] * 2)
     norms = np.stack([_norm_rows(pair) for pair in pairs])
-    panels = (
+    joined, output, up, down = (
         stack_panels((_linear(layer, names) for layer in layers), edition, len(layers))
         for names in LINEARS[kind]
     )
-    outputs = head.scored_rows() if isinstance(head, CutHead) else head.weight
+    outputs = head.scored_rows() if isinstance(head, CutHead) else output_weight(model)
     head_panels = stack_panels([(_numbers(outputs), None)], edition)
-    return Weights(shape, tables, (norms, *panels), head_panels)
+    return Weights(shape, tables, (norms, joined, output, up, down), head_panels)
 
 
 def _gpt2_tables(model: PreTrainedModel) -> tuple[Shape, Tables]:
     config = model.config
-    body = model.base_model
+    body: Any = model.base_model
     size = config.n_embd // config.n_head
     activation = config.activation_function
     scaled = config.scale_attn_by_inverse_layer_idx or not config.scale_attn_weights
@@ -143,16 +143,19 @@ def _gpt2_tables(model: PreTrainedModel) -> tuple[Shape, Tables]:
 
 def _llama_tables(model: PreTrainedModel) -> tuple[Shape, Tables]:
     config = model.config
-    body = model.base_model
+    body: Any = model.base_model
     size = body.layers[0].self_attn.head_dim
     width = config.hidden_size
     sizes = {"a width": width, "heads": size, "an MLP": config.intermediate_size}
     _check(model, {f"the activation {config.hidden_act!r}": config.hidden_act != "silu"}, sizes)
     positions = torch.arange(config.max_position_embeddings)[None]
-    turns = [_numbers(table[0]) for table in body.rotary_emb(torch.zeros(width), positions)]
-    heads = config.num_attention_heads, config.num_key_value_heads
-    shape = *heads, size, NONE, True, False, np.float32(config.rms_norm_eps)
-    return shape, (_numbers(body.embed_tokens.weight), EMPTY, *turns)
+    cosines, sines = (
+        _numbers(table[0]) for table in body.rotary_emb(torch.zeros(width), positions)
+    )
+    epsilon = np.float32(config.rms_norm_eps)
+    heads = int(config.num_attention_heads)
+    shape = heads, int(config.num_key_value_heads), size, NONE, True, False, epsilon
+    return shape, (_numbers(body.embed_tokens.weight), EMPTY, cosines, sines)
 
 
 def _check(model: PreTrainedModel, reasons: dict[str, bool], sizes: dict[str, int]) -> None:
@@ -172,7 +175,7 @@ def _numbers(tensor: Tensor) -> Numbers:
     return np.ascontiguousarray(tensor.detach().float().numpy())
 
 
-def _norm_rows(norms: Sequence[nn.Module]) -> Numbers:
+def _norm_rows(norms: Sequence[Any]) -> Numbers:
     """Weight and bias of each of some norms, in turn; zeros for the bias of an RMS norm."""
     pairs = [(norm.weight, getattr(norm, "bias", torch.zeros_like(norm.weight))) for norm in norms]
     return np.stack([_numbers(one) for pair in pairs for one in pair])
@@ -180,7 +183,7 @@ def _norm_rows(norms: Sequence[nn.Module]) -> Numbers:
 
 def _linear(layer: nn.Module, names: Sequence[str]) -> Linear:
     """The linear layers with these names in one; GPT-2 stores a weight as [ins, outs]."""
-    parts = [layer.get_submodule(name) for name in names]
+    parts: list[Any] = [layer.get_submodule(name) for name in names]
     weights = [part.weight.t() if isinstance(part, Conv1D) else part.weight for part in parts]
     biases = [part.bias for part in parts if part.bias is not None]
     return _numbers(torch.cat(weights)), _numbers(torch.cat(biases)) if biases else None
@@ -241,7 +244,8 @@ def block_steps(
         *tried, same = _in_steps(blocks, step, start)
         for old, new in zip(found, tried, strict=True):
             old[same] = new[same]
-    return tuple(found)
+    numbers, steps, lows = found
+    return numbers, steps, lows
 
 
 def _in_steps(blocks: np.ndarray, step: np.ndarray, low: np.ndarray) -> tuple[np.ndarray, ...]:

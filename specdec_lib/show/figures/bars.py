@@ -1,6 +1,7 @@
 """Charts of bars that stand, side by side, and of bars that lie, some in pieces."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -229,7 +230,8 @@ def rivals(table: pd.DataFrame, *, title: str) -> go.Figure:
     for panel in PANELS.values():
         least = float(panel == PANELS["acceptance_rate"])
         chart.start_at_zero("x", 1.32, least=least, panel=panel).axis("x", panel, nticks=4)
-    chart.figure.add_vline(x=1, **PLAIN, **chart.panels[PANELS["swi"]])
+    place: Any = chart.panels[PANELS["swi"]]
+    chart.figure.add_vline(x=1, **PLAIN, **place)
     chart.name_places("y", table["setting"], longest=22)
     return chart.titled(title, room=RIVALS_ROOM)
 

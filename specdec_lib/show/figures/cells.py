@@ -82,7 +82,7 @@ def speed_surface(table: pd.DataFrame, *, about: str) -> go.Figure:
     chart = Chart(panels.values(), **look, x=x, y="budget, in nodes")
     most = float((table["speed_up"] - 1).abs().max()) or 1.0
     look = {"name": "predicted speed-up", "ends": (1 - most, 1 + most), "shades": TWO_SIDED}
-    best = table.loc[table["speed_up"].idxmax()]
+    best = table.iloc[table["speed_up"].argmax()]
     for width, own in table.groupby("width"):
         grid = own.pivot(index="budget", columns="depth", values="speed_up")
         framed = (best["depth"], best["budget"]) if width == best["width"] else ()

@@ -7,12 +7,12 @@ it, and a `note` when hovered over.
 import math
 import re
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
-from plotly.basedatatypes import BaseTraceType
 from plotly.subplots import make_subplots
 
 from specdec_lib.measure.ratios import LEAST_PROMPTS
@@ -116,6 +116,16 @@ def span_of(values: pd.DataFrame, before: float = 0, after: float = 0) -> tuple[
     return low - before * room, high + after * room
 
 
+def named_rows(table: pd.DataFrame) -> Iterator[Any]:
+    """The rows of a table, each a named tuple."""
+    return table.itertuples()
+
+
+def groups_of(table: pd.DataFrame, by: str | list[str]) -> Iterator[tuple[Any, pd.DataFrame]]:
+    """The values of a column (or of several), in their order, each with its rows."""
+    yield from table.groupby(by, sort=False)
+
+
 class Chart:
     """A figure of panels, to which forms add marks; methods that change an axis return the chart.
 
@@ -155,14 +165,16 @@ class Chart:
             for place, name in enumerate(names)
         }
 
-    def add(self, trace: BaseTraceType, panel: str = "") -> None:
+    def add(self, trace: Any, panel: str = "") -> None:
         """Add a trace to its panel; a name that several traces have stands in the legend once."""
-        known = {other.name for other in self.figure.data if other.showlegend}
+        drawn: Any = self.figure.data
+        known = {other.name for other in drawn if other.showlegend}
         shown = trace.showlegend is not False and bool(trace.name) and trace.name not in known
         trace.update(showlegend=shown, legendgroup=trace.name)
-        self.figure.add_trace(trace, **self.panels[panel])
+        place: Any = self.panels[panel]
+        self.figure.add_trace(trace, **place)
 
-    def axis(self, name: str, panel: str = "", **look: object) -> "Chart":
+    def axis(self, name: str, panel: str = "", **look: Any) -> "Chart":
         """Change the x or y axis of a panel, or of all."""
         place = self.panels[panel] if panel else {}
         getattr(self.figure, f"update_{name}axes")(look, **place)
@@ -195,7 +207,7 @@ class Chart:
         self, axis: str, ticks: Sequence[float], ends: Sequence[float] = ()
     ) -> "Chart":
         """A logarithmic axis with these ticks, between two ends; plotly wants their exponents."""
-        look: dict[str, object] = {"type": "log"}
+        look: dict[str, Any] = {"type": "log"}
         if ends:
             look["range"] = [math.log10(end) for end in ends]
         look["tickvals"] = ticks
@@ -222,10 +234,11 @@ class Chart:
             self.figure.add_vline(1, **PLAIN)
         if plain == "y":
             self.figure.add_hline(1, **PLAIN)
-        layout = self.figure.layout
+        layout: Any = self.figure.layout
         room = room or int((layout.width - 60) / HEADLINE_LETTER)
         lines = textwrap.wrap(text, room) + textwrap.wrap(self._behind(bare), room)
-        names = [trace.name for trace in self.figure.data if trace.showlegend]
+        traces: Any = self.figure.data
+        names = [trace.name for trace in traces if trace.showlegend]
         ticks = max(map(len, layout.yaxis.ticktext or [""]))
         # plotly gives all entries the room of the widest, unless all stand in one line
         wide = [KEY + LETTER * len(name) for name in names]

@@ -7,7 +7,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from specdec_lib.show.figures import theme
-from specdec_lib.show.figures.chart import Chart, check, lanes, marks, span_of
+from specdec_lib.show.figures.chart import Chart, check, groups_of, lanes, marks, span_of
 from specdec_lib.show.figures.forms import add_diagonal, add_dots
 from specdec_lib.show.figures.theme import PAPERS, SOURCES, Look, escape, looks, names_of
 
@@ -108,7 +108,7 @@ def calibration_curve(table: pd.DataFrame) -> go.Figure:
     chart = Chart(rows["panel"], wide=450, high=470, x="confidence of the draft", y=RATE)
     add_diagonal(chart, (-0.02, 1.02), name="perfectly calibrated")
     share = rows["at_risk"] / max(1.0, float(rows["at_risk"].max()))
-    rows["size"] = (WIDEST * np.sqrt(share)).clip(lower=7)
+    rows["size"] = np.maximum(WIDEST * np.sqrt(share), 7)
     add_dots(chart, rows, {"": Look(SOURCES["draft"])}, joined=1)
     return chart.titled("Is the draft's confidence right? Larger areas: more guesses")
 
@@ -200,8 +200,8 @@ def speed_sweep(table: pd.DataFrame) -> go.Figure:
     others = table["sweep"][~table["sweep"].isin(list(said))]
     if len(others):
         raise ValueError(f"a sweep is by {' or '.join(said)}, got {others.iloc[0]!r}")
-    first = table.drop_duplicates("sweep").set_index("sweep").to_dict("index")
-    panels = {sweep: said[sweep].format_map(first[sweep]) for sweep in first}
+    first = table.drop_duplicates("sweep").to_dict("records")
+    panels = {row["sweep"]: said[row["sweep"]].format_map(row) for row in first}
     drafts = names_of(table["draft"])
     y = "measured speed-up over plain decoding (dotted)"
     chart = Chart(panels.values(), wide=390, y=y)
@@ -277,7 +277,7 @@ def scorecard(table: pd.DataFrame) -> go.Figure:
     chart = Chart(rows["panel"], wide=430, high=440, x=x, y=y)
     styles = looks(rows["series"])
     add_diagonal(chart, ends, name="as printed; below it: a smaller ratio here")
-    for name, own in rows.groupby("series", sort=False):
+    for name, own in groups_of(rows, "series"):
         symbol = VISIBLE.get(styles[name].symbol, styles[name].symbol)
         look = {name: replace(styles[name], symbol=symbol)}
         add_dots(chart, own, look, by=SAID[own["by"].iloc[0]])

@@ -1,13 +1,14 @@
 """The four forms that charts are made of: dots, lines with bands, bars, and cells."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pandas as pd
 import plotly.graph_objects as go
 from plotly.colors import hex_to_rgb
 
 from specdec_lib.show.figures import theme
-from specdec_lib.show.figures.chart import Chart, ends_of
+from specdec_lib.show.figures.chart import Chart, ends_of, groups_of, named_rows
 from specdec_lib.show.figures.theme import DARK, INK, Look, escape
 
 SHADES = [[0, "#EAF4FA"], [1, "#5BA6D1"]]  # dark numbers are legible on all of them
@@ -26,7 +27,7 @@ def _parts(
         looks = {f"{name}, {way}": look.found(way) for name, look in looks.items()}
     marks = marks.assign(look=marks.get("look", marks["series"])).dropna(subset=[value])
     chart.drawn.append(marks)
-    parts = marks.groupby(["panel", "series", "look"], sort=False)
+    parts = groups_of(marks, ["panel", "series", "look"])
     return [(panel, name, looks[look], own) for (panel, name, look), own in parts]
 
 
@@ -65,7 +66,7 @@ def add_dots(
         if not bands:
             _add_intervals(chart, dots, own, value, look.colour)
         if "size" in own:
-            dots.marker.update(size=list(own["size"]), opacity=0.75)
+            dots.update(marker={"size": list(own["size"]), "opacity": 0.75})
         chart.add(dots, panel)
         words_beside(chart, own, lying=lying, away=size)
     return chart
@@ -133,7 +134,7 @@ def add_cells(
     ends: Sequence[float | None] = (None, None),
     shades: list[list[object]] = SHADES,
     panel: str = "",
-    framed: Sequence[object] = (),
+    framed: Sequence[Any] = (),
 ) -> None:
     """Add a cell per value of the grid, its rows upwards and its columns to the right.
 
@@ -171,7 +172,7 @@ def words_beside(chart: Chart, rows: pd.DataFrame, *, lying: bool, away: float =
     sides = "top center"
     place["x" if lying else "y"] = ends_of(rows, "x" if lying else "y")
     if lying:
-        texts = [f"{one.text} " if one.x < 0 else f" {one.text}" for one in rows.itertuples()]
+        texts = [f"{one.text} " if one.x < 0 else f" {one.text}" for one in named_rows(rows)]
         sides = [f"middle {'left' if x < 0 else 'right'}" for x in rows["x"]]
     clear = {"opacity": 0, "size": 1.6 * away}  # the words stand clear of it
     look = {"mode": "markers+text", "marker": clear, "textfont": {"size": 11}, "hoverinfo": "skip"}

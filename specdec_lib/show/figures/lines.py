@@ -2,16 +2,17 @@
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import pandas as pd
 import plotly.graph_objects as go
 
 from specdec_lib.show.figures import theme
-from specdec_lib.show.figures.chart import Chart, check, lanes, marks
+from specdec_lib.show.figures.chart import Chart, check, groups_of, lanes, marks, named_rows
 from specdec_lib.show.figures.forms import add_dots, words_beside
 from specdec_lib.show.figures.theme import DASHES, INK, PAPERS, SOURCES, Look, looks, short, wrap
 
-LINES = {"joined": 2, "size": 0, "bands": True}
+LINES: dict[str, Any] = {"joined": 2, "size": 0, "bands": True}
 SECONDS = "low_seconds seconds high_seconds"
 
 
@@ -80,7 +81,7 @@ def lenience(table: pd.DataFrame) -> go.Figure:
     add_dots(chart, rows, styles)
     rows["text"] = rows["tail"].map("{:g}".format).replace("nan", "")
     below = rows.assign(y=rows["low"].fillna(rows["y"])).drop(columns=["low", "high"])
-    for (_, name), own in below.groupby(["panel", "series"], sort=False):
+    for (_, name), own in groups_of(below, ["panel", "series"]):
         words_beside(chart, own, lying=False)
         font = {"color": styles[name].colour, "size": 11}
         chart.figure.data[-1].update(textposition="bottom center", textfont=font)
@@ -119,10 +120,10 @@ def budget_speed_ups(table: pd.DataFrame, *, title: str = "") -> go.Figure:
     rows = rows.assign(series=rows["depth"].map("depth ≤ {}".format))
     chart = _budget_chart(rows, "predicted speed-up over plain decoding (dotted)")
     styles = looks(rows["series"])
-    for place, (name, own) in enumerate(rows.groupby("series", sort=False)):
-        line = LINES | {"joined": 2 + 1.3 * (len(styles) - 1 - place)}
+    for place, (name, own) in enumerate(groups_of(rows, "series")):
+        line: dict[str, Any] = {**LINES, "joined": 2 + 1.3 * (len(styles) - 1 - place)}
         add_dots(chart, own, {name: styles[name]}, **line, by="predicted")
-    best = rows.loc[rows["y"].idxmax()]
+    best = rows.iloc[rows["y"].argmax()]
     words = f"{best.y:.2f} with {best.budget} guesses, {best.series}"
     star = best.to_frame().T.assign(series="the best", text=words)
     add_dots(chart, star, {"the best": Look(INK, symbol="star")}, size=15)
@@ -156,11 +157,12 @@ def latency(table: pd.DataFrame) -> go.Figure:
     hues = looks(table["runtime"])
     styles = {
         line.series: replace(hues[line.runtime], dash=DASHES[contexts.index(line.context_tokens)])
-        for line in rows.drop_duplicates("series").itertuples()
+        for line in named_rows(rows.drop_duplicates("series"))
     }
     look = {"wide": 260, "shared_y": False, "gap": 0.07}
     chart = Chart(rows["panel"], **look, x="rows of a pass", y="milliseconds of a pass")
-    add_dots(chart, rows, styles, **LINES | {"size": 8})
+    dotted: dict[str, Any] = {**LINES, "size": 8}
+    add_dots(chart, rows, styles, **dotted)
     roofs = rows[rows["context_tokens"] == contexts[-1]].drop(columns=["low", "high"])
     roofs = roofs.assign(y=1e3 * roofs["roofline_seconds"])
     heights = roofs.groupby("runtime", sort=False)["y"].agg(tuple)
@@ -175,7 +177,7 @@ def latency(table: pd.DataFrame) -> go.Figure:
 
 def _milliseconds(table: pd.DataFrame) -> pd.DataFrame:
     """Passes as marks, in milliseconds; low and high are their quartiles."""
-    scaled = table.assign(**1e3 * table[SECONDS.split()])
+    scaled = table.assign(**{name: 1e3 * table[name] for name in SECONDS.split()})
     return marks(scaled, "rows", "seconds", series="series", panel="panel", ends=SECONDS)
 
 

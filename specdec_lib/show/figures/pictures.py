@@ -2,7 +2,8 @@
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -10,7 +11,7 @@ import plotly.graph_objects as go
 
 from specdec_lib.core.tree.shape import children_of
 from specdec_lib.show.figures import theme
-from specdec_lib.show.figures.chart import check
+from specdec_lib.show.figures.chart import check, named_rows
 from specdec_lib.show.figures.theme import DARK, GAIN, INK, escape, looks, tint, visible
 
 Spot = tuple[float, float]
@@ -52,7 +53,7 @@ def shapes(table: pd.DataFrame, *, title: str) -> go.Figure:
         lines = np.array(leaf_rows(rows["parent"].tolist()))
         own = rows.assign(x=left + NODE / 2 + STEP * rows["depth"], y=top + HEAD + LEAF * lines)
         spots = [*zip(own["x"], own["y"], strict=True)]
-        edges += [[spots[row.parent], spots[row.node]] for row in own.itertuples() if row.node]
+        edges += [[spots[row.parent], spots[row.node]] for row in named_rows(own) if row.node]
         found.append(own)
         below = max(below, HEAD + LEAF * (lines.max() + 1))
         left, right = left + wide + APART, max(right, left + wide)
@@ -108,7 +109,7 @@ def origins(table: pd.DataFrame, *, title: str = "") -> go.Figure:
 
 def _lay_out(table: pd.DataFrame) -> pd.DataFrame:
     """The tokens in pieces of one line each, with box and middle. A newline is shown."""
-    pieces: list[dict[str, object]] = []
+    pieces: list[dict[Any, Any]] = []
     line = column = 0
     for row in table[["token", "source", "round"]].to_dict("records"):
         for part in str(row["token"]).expandtabs(4).replace("\n", "⏎\n").splitlines(True) or [""]:
@@ -136,9 +137,9 @@ def sheet(traces: Sequence[go.Scatter], size: Spot, title: str) -> go.Figure:
     top = 20 + (28 if title else 0) + (28 if keyed else 0)
     hidden = {"visible": False, "fixedrange": True}
     axes = {"xaxis": {**hidden, "range": [0, width]}, "yaxis": {**hidden, "range": [height, 0]}}
-    size = {"width": width + 48, "height": height + top + 24, "margin": {"t": top}}
+    around = {"width": width + 48, "height": height + top + 24, "margin": {"t": top}}
     quiet = {"dragmode": False, "hovermode": "closest", "hoverdistance": 40, "showlegend": keyed}
-    figure = go.Figure(list(traces), axes | size | quiet)
+    figure = go.Figure(list(traces), {**axes, **around, **quiet})
     return figure.update_layout(template=theme.SCREEN, title={"text": escape(title)})
 
 
@@ -154,12 +155,12 @@ def boxes_trace(boxes: pd.DataFrame, colour: str, *, name: str = "") -> go.Scatt
 
 
 def path_trace(
-    paths: Sequence[Sequence[Spot]], line: dict[str, object], *, name: str = ""
+    paths: Sequence[Sequence[Spot]], line: Mapping[str, Any], *, name: str = ""
 ) -> go.Scatter:
     """Several paths as one trace."""
     points = [point for path in paths for point in (*path, (math.nan, math.nan))]
     xs, ys = np.round(np.array(points, dtype=float).reshape(-1, 2).T, 1)
-    look = {"mode": "lines", "line": line | {"simplify": False}, "hoverinfo": "skip"}
+    look = {"mode": "lines", "line": {**line, "simplify": False}, "hoverinfo": "skip"}
     return go.Scatter(x=xs, y=ys, name=name, showlegend=bool(name), **look)
 
 

@@ -1,6 +1,7 @@
 """One round in pictures: its tree of guesses, which node sees which, and what decides a step."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -8,6 +9,7 @@ import plotly.graph_objects as go
 
 from specdec_lib.core.tree import TokenTree
 from specdec_lib.show.figures import pictures
+from specdec_lib.show.figures.chart import named_rows
 from specdec_lib.show.figures.pictures import Spot, leaf_rows
 from specdec_lib.show.figures.theme import INK, MONOSPACE, SCREEN, SOURCES, escape, looks, visible
 from specdec_lib.show.tables import check_path, nodes
@@ -75,8 +77,8 @@ def _with_boxes(table: pd.DataFrame) -> pd.DataFrame:
 def _edges_and_boxes(table: pd.DataFrame) -> list[go.Scatter]:
     """An edge ends level before its box, so that a score can sit on its end."""
     paths: dict[bool, list[list[Spot]]] = {False: [], True: []}  # by whether the node is accepted
-    for node in table[1:].itertuples():
-        parent = table.loc[node.parent]
+    for node in named_rows(table[1:]):
+        parent = table.iloc[node.parent]
         end = [(node.left - 38, node.middle), (node.left, node.middle)]
         paths[node.accepted].append([(parent["right"], parent["middle"]), *end])
     traces = [pictures.path_trace(paths[False], pictures.THIN)]
@@ -95,7 +97,7 @@ def _edges_and_boxes(table: pd.DataFrame) -> list[go.Scatter]:
 def _words(table: pd.DataFrame, guesses: int) -> list[go.Scatter]:
     """The labels in the boxes, and the scores of the first `guesses` nodes before them."""
     hover = []
-    for node in table.itertuples():
+    for node in named_rows(table):
         place = f"at position {node.position}, depth {node.depth}"
         source = escape(node.source)
         said = f"token {node.number} {place}<br>guessed by {source}, score {node.score:.3g}"
@@ -122,7 +124,7 @@ def mask(tree: TokenTree, *, labels: Sequence[str], title: str = "") -> go.Figur
     sees = tree.ancestry().int().fill_diagonal_(2).tolist()
     names = [
         f"{escape(visible(node.token, LABEL))}  <b>{node.position}</b>"
-        for node in nodes(tree, labels=labels).itertuples()
+        for node in named_rows(nodes(tree, labels=labels))
     ]
     verbs = ("does not see", "sees", "sees")
     hover = [
@@ -137,9 +139,11 @@ def mask(tree: TokenTree, *, labels: Sequence[str], title: str = "") -> go.Figur
         square = {"symbol": "square", "size": 12, "color": colour}
         figure.add_scatter(x=[None], y=[None], mode="markers", marker=square, name=name)
     cell = 22 if size > 12 else 28
-    title = {"text": escape(title or f"{size} rows in one pass of the target")}
+    headline = {"text": escape(title or f"{size} rows in one pass of the target")}
     around = {"width": max(440, cell * size + 190), "height": cell * size + 224}
-    figure.update_layout(around, template=SCREEN, title=title, margin={"t": 80}, legend={"y": 1.01})
+    figure.update_layout(
+        around, template=SCREEN, title=headline, margin={"t": 80}, legend={"y": 1.01}
+    )
     ticks = {"tickvals": list(range(size)), "ticktext": names, "showgrid": False}
     ticks |= {"tickfont": {"family": MONOSPACE, "size": 11}, "constrain": "domain"}
     seen = "node that is seen, with its position"
@@ -163,11 +167,14 @@ def step(table: pd.DataFrame, *, title: str) -> go.Figure:
     Raises ValueError if the table has no row, or the columns of none of these.
     """
     draw = _drawing_of(table)
-    table = pd.DataFrame({"chosen": False, "child": 0}, table.index).assign(**table)
+    usual = {"chosen": False, "child": 0}
+    table = pd.DataFrame(usual, table.index).assign(
+        **{str(name): own for name, own in table.items()}
+    )
     guessed = table["child"].astype(bool) | ("after" in table)
     table["colour"] = np.select([table["chosen"], guessed], [CHOSEN, GUESSED], INK)
     traces, words, axis = draw(table)
-    names = ["the coin"] * (draw is _draw_coin) + [*map(_name, table.to_dict("records"))]
+    names = ["the coin"] * (draw is _draw_coin) + [_name(row) for row in table.to_dict("records")]
     figure = go.Figure(traces)
     where = {"x": 0.66, "xref": "paper", "xanchor": "left", "yref": "y", "showarrow": False}
     for place, text in enumerate(words):
@@ -192,7 +199,7 @@ def _drawing_of(table: pd.DataFrame) -> Callable[[pd.DataFrame], Picture]:
     )
 
 
-def _name(row: dict[str, object]) -> str:
+def _name(row: Mapping[Any, Any]) -> str:
     """A candidate in words: bold where chosen, with the number of the guess that holds it."""
     name = escape(visible(str(row["text"]), 16))
     after = f"{escape(visible(str(row['after']), 16))} → " if "after" in row else ""
@@ -218,7 +225,8 @@ def _draw_sums(table: pd.DataFrame) -> Picture:
     circle = look | {"symbol": "circle-open", "size": 9, "line": {"width": 2}}
     kinds = look | {"symbol": np.where(won, "star", "diamond"), "size": np.where(won, 15, 10)}
     thin = {"base": list(starts), "width": 0.07, "hoverinfo": "skip", "marker": {"color": INK}}
-    traces = [_bars(table["noise"], "noise", **thin), _dots(starts, "log-probability", **circle)]
+    traces: list[go.Bar | go.Scatter] = [_bars(table["noise"], "noise", **thin)]
+    traces.append(_dots(starts, "log-probability", **circle))
     traces.append(_dots(sums, "sum: the largest wins", **kinds))
     said = "{log_probability:.2f} + {noise:.2f} = {sum:.2f}"
     said += "   score {score:.2f}" * ("score" in table)
@@ -234,7 +242,7 @@ def _draw_sums(table: pd.DataFrame) -> Picture:
 def _draw_parts(table: pd.DataFrame) -> Picture:
     """Each candidate's part of [0, 1), and the number that falls into one."""
     look = {"marker": {"color": list(table["colour"])}, "base": list(table["low"])}
-    traces = [_bars(table["high"] - table["low"], "part", **look)]
+    traces: list[go.Bar | go.Scatter] = [_bars(table["high"] - table["low"], "part", **look)]
     traces.append(_dots(table["uniform"], "the number", **NUMBER))
     drawn = table["chosen"] | ("after" in table)
     words = table["low"].map("{:.3f}".format) + " to " + table["high"].map("{:.3f}".format)
@@ -250,7 +258,7 @@ def _draw_coin(table: pd.DataFrame) -> Picture:
     shown = [("wanted", CHOSEN, ""), ("offered", GUESSED, "/"), ("left", SOURCES["n-gram"], "x")]
     shown = shown[: 2 if kept else 3]
     coin = {"marker": {"color": INK}, "width": 0.8, "offset": -0.4}
-    traces = [_bars(first["probability"], "kept below", **coin)]
+    traces: list[go.Bar | go.Scatter] = [_bars(first["probability"], "kept below", **coin)]
     traces.append(_dots(first["uniform"], "the number", **NUMBER))
     for number, (name, colour, hatch) in enumerate(shown):
         marker = {"color": colour, "pattern": {"shape": hatch}}

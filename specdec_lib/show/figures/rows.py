@@ -195,8 +195,13 @@ def versus(table: pd.DataFrame) -> go.Figure:
     by = {"series": "baseline", "panel": "sampling", "ends": ends, "text": "ratio"}
     rows = marks(named, "ratio", lanes(named, "name", "baseline", 0.8), **by)
     methods, baselines = rows[["name", "baseline"]].nunique()
-    look = {"wide": 450, "high": 74 + 19 * (baselines + 1) * methods}
-    chart = Chart(rows["panel"], **look, x="times as fast as the baseline, measured", y="method")
+    chart = Chart(
+        rows["panel"],
+        wide=450,
+        high=74 + 19 * (baselines + 1) * methods,
+        x="times as fast as the baseline, measured",
+        y="method",
+    )
     add_dots(chart, rows, lying=True, size=8).name_places("y", rows["name"])
     least, most = span_of(rows[["x", "low", "high"]].assign(plain=1.0))
     chart.count_in_factors("x", TICKS, (0.85 * least, 1.5 * most)).axis("x", showline=True)

@@ -92,7 +92,10 @@ def looks(names: Iterable[object]) -> dict[str, Look]:
             known[word] = colour
     free = cycle(colour for colour in STRANGERS if colour not in known.values())
     ways = zip(words, cycle(DASHES), cycle(SYMBOLS), cycle(HATCHES), strict=False)
-    return {word: Look(known.get(word) or next(free), *others) for word, *others in ways}
+    return {
+        word: Look(known.get(word) or next(free), dash, symbol, hatch)
+        for word, dash, symbol, hatch in ways
+    }
 
 
 def names_of(column: Iterable[object]) -> list[str]:

@@ -81,7 +81,10 @@ def _knobs(
     per = "per guess, or per node whose guesses were looked at: whether any of them was accepted"
     fewer = "rates that rest on fewer are not shown"
     bonus = "count the bonus token"
-    return {name: choice([EVERY, *dict.fromkeys(rounds[name])]) for name in slices} | {
+    sliced: dict[str, ipywidgets.DOMWidget] = {
+        name: choice([EVERY, *dict.fromkeys(rounds[name])]) for name in slices
+    }
+    return sliced | {
         "by": choice(axes, "what lies along the axis"),
         "per": choice(PER, per),
         "line": choice([*slices, NOTHING], "what has a line of its own"),

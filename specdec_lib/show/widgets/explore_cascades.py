@@ -11,11 +11,12 @@ from typing import Any, NamedTuple
 import ipywidgets
 import pandas as pd
 
-from specdec_lib.drafts.cascade import converted
+from specdec_lib.drafts.cascade import Convention, converted
 from specdec_lib.measure.cascade.record import MAX_GRAM, CascadeSetting
 from specdec_lib.measure.cascade.tune import LENGTHS, LENIENCES, Tuned, widen
 from specdec_lib.measure.ratios import with_interval
 from specdec_lib.show import figures
+from specdec_lib.show.figures.chart import named_rows
 from specdec_lib.show.widgets.knobs import Values, choice, push_button, slider
 from specdec_lib.show.widgets.panel import Panel, Shown, status
 
@@ -25,7 +26,10 @@ Evaluate = Callable[[CascadeSetting, Prices, str], pd.DataFrame]
 PRICES = (0.0, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.7, 1.0)
 TARGET = "target"
 ARROW = " ← "
-CONVENTIONS = {"increments": "as set: tokens added", "cumulative": "as in the paper: tokens so far"}
+CONVENTIONS: dict[Convention, str] = {
+    "increments": "as set: tokens added",
+    "cumulative": "as in the paper: tokens so far",
+}
 TUNES = "looks for the setting of this order with the largest SWI, at these prices, on these texts"
 TUNE_SECONDS = 3.0
 
@@ -113,7 +117,9 @@ class _Cascade(NamedTuple):
     def knobs(self) -> dict[str, ipywidgets.DOMWidget]:
         """The knobs of a setting and of prices."""
         orders = [one for one in permutations(self.drafters) if MAX_GRAM not in one[:-1]]
-        found = {"order": choice(orders, named=lambda order: ARROW.join((TARGET, *order)))}
+        found: dict[str, ipywidgets.DOMWidget] = {
+            "order": choice(orders, named=lambda order: ARROW.join((TARGET, *order)))
+        }
         tip = "tokens that one model wants of the other"
         found |= {name: slider(LENGTHS, 0, f"{name.upper()}: {tip}") for name in self.entries}
         tip = "how many times less likely a reviewed token may be"
@@ -174,7 +180,7 @@ class _Cascade(NamedTuple):
 
 def _verdicts(table: pd.DataFrame) -> list[str]:
     """What the first row is worth, alone and against each of the others."""
-    ours, *others = table.itertuples()
+    ours, *others = named_rows(table)
     lines = [f"SWI {with_interval(ours.swi, ours.low, ours.high)} over {ours.texts} texts"]
     for one in others:
         word = "worse" if one.ratio_high < 1 else "within the noise"

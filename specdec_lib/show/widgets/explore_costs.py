@@ -15,7 +15,7 @@ from specdec_lib.show import figures
 from specdec_lib.show.tables import shape_nodes
 from specdec_lib.show.widgets.knobs import choice, slider, turn_knob
 from specdec_lib.show.widgets.panel import Panel, Shown, bullets, counted
-from specdec_lib.theory import Overhead, PassTable, Rates, Verify, chain_map, chain_tokens
+from specdec_lib.theory import Overhead, PassTable, Verify, chain_map, chain_tokens
 from specdec_lib.theory.planner import LENGTHS
 
 SHARES = [step / 50 for step in range(51)]  # what an acceptance rate or a cost may be
@@ -40,7 +40,9 @@ def latency_explorer(curves: pd.DataFrame) -> Panel:
     """
     counts = range(1, int(curves.rows.max()) + 1)
     contexts = sorted({*curves.context_tokens})
-    timed = {model: [*own.unique()] for model, own in curves.groupby("model", sort=False).runtime}
+    timed = {
+        str(model): [*own.unique()] for model, own in curves.groupby("model", sort=False).runtime
+    }
 
     def draw(model: str, runtime: str, rows: int, context: int) -> Shown:
         own = curves[curves.model == model]
@@ -144,7 +146,7 @@ def _by_length(
     rows = [chain_map([rate], [cost], lengths=[one], **options)[0] for one in lengths]
     table = pd.DataFrame(rows).assign(tokens_per_round=[chain_tokens(rate, n) for n in lengths])
     title = f"At acceptance rate {rate:.3g} and cost {cost:.3g}, by length"
-    best = table.loc[table.speed_up.idxmax()]
+    best = table.iloc[table.speed_up.argmax()]
     chosen = table.iloc[length - 1]
     speculate = f"Speculate, with {counted(best.length)} per round."
     verdict = speculate if best.speed_up > 1 else "Do not speculate: no length pays."
@@ -223,12 +225,27 @@ def _times(overhead: Overhead, factor: float) -> Overhead:
     return Overhead(*(factor * seconds for seconds in astuple(overhead)))
 
 
-def _plan(rates: Rates, tables: Mapping[str, PassTable], tree: Overhead, plain: Overhead) -> Shown:
+def _plan(
+    rates: Sequence[Sequence[float]],
+    tables: Mapping[str, PassTable],
+    tree: Overhead,
+    plain: Overhead,
+) -> Shown:
     """The best tree, speed-ups by budget, the verdict and what it hangs on."""
-    sizes = {"budgets": BUDGETS, "depths": DEPTHS, "widths": (1, len(rates[0]))}
-    gains = pd.DataFrame(theory.tree_gains(rates, tables, overhead=tree, plain=plain, **sizes))
-    chains, trees = (gains[gains.width == width] for width in sizes["widths"])
-    best, chain = (found.loc[found.speed_up.idxmax()] for found in (trees, chains))
+    widths = (1, len(rates[0]))
+    gains = pd.DataFrame(
+        theory.tree_gains(
+            rates,
+            tables,
+            budgets=BUDGETS,
+            depths=DEPTHS,
+            widths=widths,
+            overhead=tree,
+            plain=plain,
+        )
+    )
+    chains, trees = (gains[gains.width == width] for width in widths)
+    best, chain = (found.iloc[found.speed_up.argmax()] for found in (trees, chains))
     shape = theory.best_tree(rates, int(best.budget), int(best.depth))
     kind = "chain" if max(shape.ranks) == 0 else "tree"
     named = f"a {kind} of {counted(shape.guesses)}, {shape.depth} deep"

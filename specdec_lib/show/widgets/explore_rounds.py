@@ -60,7 +60,7 @@ def round_steps(
     def go_on(by: int) -> None:
         panel.knobs["step"].value += by
 
-    whole = {"rule": choice(RULES, RULE)}
+    whole: dict[str, ipywidgets.DOMWidget] = {"rule": choice(RULES, RULE)}
     if draft is None:
         whole["budget"] = slider(range(1, 17), 8, "guesses in the tree, nodes without the root")
         whole["depth"] = slider(range(1, 9), 4, "deepest guess, nodes")
@@ -94,7 +94,7 @@ def _steps(trial: DraftTrial, draft: Draft | None, **at: Any) -> list[Step]:
 def _pictures(ladder: Ladder, one: Step) -> tuple[go.Figure, go.Figure]:
     """The guesses with the accepted path so far, and what decides in this step."""
     table = pd.DataFrame(list(one.numbers))
-    bonus = one.numbers[-1]["text"] if one.kind == "emit" else None
+    bonus = str(one.numbers[-1]["text"]) if one.kind == "emit" else None
     title = f"{one.tree.guesses} guesses so far, {len(one.path)} accepted"
     labels = [ladder.text(token) for token in one.tree.tokens]
     tree = figures.tree(one.tree, labels=labels, path=one.path, bonus=bonus, title=title)

@@ -48,14 +48,14 @@ def text_knobs(prompts: Iterable[str]) -> dict[str, ipywidgets.DOMWidget]:
     kept = "tokens that keep their probability"
     return {
         "temperature": slider(TEMPERATURES, 0.7, "of the target's distribution; 0 is greedy"),
-        "top_k": choice(TOP_KS, kept, label="top-k", named=TOP_KS.get),
+        "top_k": choice(TOP_KS, kept, label="top-k", named=TOP_KS.__getitem__),
         "seed": slider(range(20), 0, "of all noise"),
         "prompt": choice(prompts, "held-out prompt that is answered"),
         "text": ipywidgets.Textarea(tooltip=own, **about, **LATE),
     }
 
 
-def turn_knob(knob: ipywidgets.ValueWidget, value: Any) -> None:
+def turn_knob(knob: Any, value: Any) -> None:
     """Turn a knob as far as it goes."""
     if not hasattr(knob, "options"):
         with suppress(TraitError):
@@ -70,5 +70,5 @@ def turn_knob(knob: ipywidgets.ValueWidget, value: Any) -> None:
         knob.index = values.index(value)  # the value None would choose nothing
 
 
-def _named(values: Iterable[float]) -> list[tuple[str, float]]:
+def _named(values: Iterable[Any]) -> list[tuple[str, float]]:
     return [(f"{value:.4g}", value) for value in sorted(values)]

@@ -37,7 +37,7 @@ class PlainFigure(ipywidgets.Output):
     def show(self, figure: go.Figure) -> None:
         """Draw another figure in its place."""
         self.figure = figure
-        data = {"application/vnd.plotly.v1+json": json.loads(figure.to_json())}
+        data = {"application/vnd.plotly.v1+json": json.loads(str(figure.to_json()))}
         self.outputs = ({"output_type": "display_data", "data": data, "metadata": {}},)
 
 
@@ -76,7 +76,7 @@ class Panel(ipywidgets.VBox):
         presets: Mapping[str, Values] | None = None,
         heights: Sequence[int] = (),
     ) -> None:
-        self.knobs = dict(knobs)
+        self.knobs: dict[str, Any] = dict(knobs)  # of many kinds
         self._draw = draw
         self._fit = fit
         self._busy = False
@@ -166,7 +166,7 @@ class Panel(ipywidgets.VBox):
 
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
         """The widget, and for pages without widgets the first figure and the knobs' values."""
-        bundle = super()._repr_mimebundle_(**kwargs)
+        bundle = super()._repr_mimebundle_(**kwargs) or {}
         text = f"explorer at {_listed(self.values())} (its knobs need a running notebook)"
         for surface in self.figures:
             _send(surface)
@@ -232,15 +232,17 @@ def replace_figure(surface: Surface, figure: go.Figure) -> None:
             surface.data = ()
             surface.add_traces(figure.data)
         # the template is mostly the same, and the slowest to set
-        same = surface.layout.template == figure.layout.template
-        _overwrite(surface.layout, figure.layout, keep=("template",) if same else ())
+        before: Any = surface.layout
+        after: Any = figure.layout
+        same = before.template == after.template
+        _overwrite(before, after, keep=("template",) if same else ())
 
 
 def _listed(values: Values) -> str:
     return ", ".join(f"{name} {value}" for name, value in values.items())
 
 
-def _extends(before: Sequence[BasePlotlyType], after: Sequence[BasePlotlyType]) -> bool:
+def _extends(before: Sequence[Any], after: Sequence[Any]) -> bool:
     """Whether traces keep their kinds and lose no property: plotly in the page remembers what it
     made of a range that is gone.
     """

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from specdec_lib.measure.options import flag, place
+from specdec_lib.measure.options import Scheduler, flag, place
 
 List = Annotated[
     bool,
@@ -31,6 +31,9 @@ Figures = Annotated[
     Path | None,
     place("the folder of the figures (default: what SPECDEC_FIGURES names, else figures/)"),
 ]
+GridFile = Annotated[
+    Path | None, place("a YAML file with a list of values for each of some parameters")
+]
 Notebooks = Annotated[Path | None, place("a folder of other notebooks (default: the suite's own)")]
 
 
@@ -46,8 +49,13 @@ def reproduce(
     out: Figures = None,
     fresh: Fresh = False,
     notebooks: Notebooks = None,
+    grid: GridFile = None,
+    scheduler: Scheduler = None,
 ) -> int:
     """Run the notebooks; every figure is made anew, and figures/index.html shows them all.
+
+    With --grid, run one notebook at every combination of some values of its parameters, and lay
+    the tables of all runs side by side in --out.
 
     Exit status: 0 all went well, 1 a notebook failed or a table differs, 2 an error, 130
     interrupted.
@@ -56,17 +64,22 @@ def reproduce(
     asked = [name for name, one in modes.items() if one]
     if len(asked) > 1:
         raise ValueError(f"--{asked[0]} does not go with --{asked[1]}")
+    if grid is None and scheduler is not None:
+        raise ValueError("--scheduler goes with --grid: figures are made on this machine")
     from specdec_lib.suite.notebook import NOTEBOOKS
     from specdec_lib.suite.reproduce.running import RunRequest, reproduce_figures
 
-    return reproduce_figures(
-        RunRequest(
-            only=only or (),
-            settings=settings or (),
-            profile=profile,
-            out=out,
-            mode=asked[0] if asked else "",
-            fresh=fresh,
-            notebooks=notebooks or NOTEBOOKS,
-        )
+    request = RunRequest(
+        only=only or (),
+        settings=settings or (),
+        profile=profile,
+        out=out,
+        mode=asked[0] if asked else "",
+        fresh=fresh,
+        notebooks=notebooks or NOTEBOOKS,
     )
+    if grid is None:
+        return reproduce_figures(request)
+    from specdec_lib.suite.reproduce.grid import reproduce_grid
+
+    return reproduce_grid(request, grid, scheduler)

@@ -21,7 +21,7 @@ from specdec_lib.core.files import file_digest, write_together, write_whole
 from specdec_lib.core.tree import TokenTree, leading
 from specdec_lib.core.verify import reject
 from specdec_lib.drafts.ngram import NgramDraft
-from specdec_lib.drafts.trees.growing import TreeDraft
+from specdec_lib.drafts.trees.growing import Siblings, TreeDraft
 from specdec_lib.measure.target_text import every_domain
 from specdec_lib.measure.text_writing import write_texts
 from specdec_lib.models.students import read_about
@@ -91,7 +91,7 @@ def export(folder: Path) -> None:
     whole head: a cut head is not part of the format.
     """
     ladder = load_ladder(device="cpu")
-    for model in (ladder.middle, ladder.draft):
+    for model in ladder.models[1:]:
         network = model.model
         network.set_output_embeddings(ladder.target.model.get_output_embeddings())
         network.save_pretrained(folder / model.name)
@@ -116,16 +116,16 @@ def match_tables(ladder: Ladder, prompts: Sequence[Prompt]) -> list[dict]:
         seen, taken = np.zeros((2, len(KINDS), RANKS, len(EDGES) + 1))
         written = write_texts(ladder, prompts, sampler, max_new_tokens=LENGTH)
         for text in tqdm(written, f"match tables, T = {sampler.temperature:g}"):
-            for looked in _look(ladder, text.given, text.tokens, text.chance):
+            for looked in _look(ladder, text.prompt_tokens, text.tokens, text.chance):
                 for kind, (tokens, gaps, right) in enumerate(looked):
                     at = kind, range(len(tokens)), np.searchsorted(EDGES, gaps, side="right")
                     seen[at] += 1
                     taken[at] += np.array(tokens) == right
-        how = {"temperature": sampler.temperature, "top_k": sampler.top_k}
-        how["contexts"] = sum(len(text.tokens) for text in written)
+        contexts = sum(len(text.tokens) for text in written)
+        how = {"temperature": sampler.temperature, "top_k": sampler.top_k, "contexts": contexts}
         for kind, sums in zip(KINDS, zip(seen, taken, strict=True), strict=True):
             head = dict(zip(("guesser", "obeyed", "siblings"), kind, strict=True))
-            tables.append(head | how | _rates(*sums, how["contexts"], kind[2] == "ranked"))
+            tables.append(head | how | _rates(*sums, contexts, kind[2] == "ranked"))
     return tables
 
 
@@ -137,8 +137,9 @@ def _look(
     context = Context.of(given)
     logits = {
         model.name: model.score(context, TokenTree.of_paths(context, [written[:-1]])).float()
-        for model in (ladder.target, ladder.middle, ladder.draft)
+        for model in ladder.models
     }
+    assert ladder.katz is not None  # the embedded ladder has one
     table = NgramDraft(ladder.katz, widths=(1,), counted_at=ladder.card["katz"]["temperature"])
     for position in range(len(given), len(text)):
         rows = {name: found[position - len(given)] for name, found in logits.items()}
@@ -154,7 +155,7 @@ def _look(
 
 
 def _drawn(
-    text: tuple[int, ...], rows: dict[str, Tensor], siblings: str, chance: Chance
+    text: tuple[int, ...], rows: dict[str, Tensor], siblings: Siblings, chance: Chance
 ) -> Guesses:
     """The ranks of drawn siblings, and the one that `reject` accepts, -1 for none."""
     model = TableModel(lambda tokens: rows["draft"], len(rows["draft"]))

@@ -5,11 +5,12 @@ likeliest tokens are kept; the rest of the probability is one more outcome. A fi
 covers LESSONS_PER_FILE conversations, so an interrupted run goes on where it stopped.
 """
 
+import functools
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Float, Int
@@ -20,7 +21,9 @@ from tqdm.auto import tqdm
 from transformers import LlamaForCausalLM
 
 from specdec_lib.core.files import cache_folder, tensor_file, write_whole
+from specdec_lib.measure.cluster import Cluster, spread_rows
 from specdec_lib.measure.fingerprints import short_digest
+from specdec_lib.measure.row_cache import Row, RowCache
 from specdec_lib.models.batched import fastest_dtype
 from specdec_lib.suite.distil.shards import Conversation, read_text
 from specdec_lib.suite.setup import load_target
@@ -29,6 +32,7 @@ HEAD_TOKENS = 8192  # ids that a draft proposes
 HEAD = "head.json"
 TOP = 32
 LESSONS_PER_FILE = 512
+SENT = 16  # files of lessons that are in memory at a time where workers make them
 
 
 class Lesson(NamedTuple):
@@ -43,16 +47,18 @@ class Lesson(NamedTuple):
     log_probs: Float[Tensor, "answer top"]
 
 
-def store_lessons(text: Path) -> None:
-    """Store the target's distributions over every conversation of a folder that has none yet."""
+def store_lessons(text: Path, cluster: Cluster | None = None) -> None:
+    """Store the target's distributions over every conversation of a folder that has none yet, as
+    this machine or the workers of a Dask client compute them.
+    """
     conversations = read_text(text)
-    target = load_target()
     folder = cache_folder() / "lessons"
     folder.mkdir(parents=True, exist_ok=True)
     if not (folder / HEAD).is_file():
-        head = frequent_tokens(conversations, HEAD_TOKENS, target.generation_config.eos_token_id)
+        stop = load_target().generation_config.eos_token_id
+        head = frequent_tokens(conversations, HEAD_TOKENS, stop)
         write_whole(folder / HEAD, json.dumps(head).encode())
-    teach(target, conversations, read_head(folder), folder)
+    teach(conversations, read_head(folder), folder, cluster)
 
 
 def read_head(folder: Path) -> list[int]:
@@ -71,25 +77,72 @@ def frequent_tokens(conversations: Iterable[Conversation], size: int, stop: int)
     return sorted(ranked[:size])
 
 
-@torch.inference_mode()
 def teach(
-    target: LlamaForCausalLM,
     conversations: Sequence[Conversation],
     head: Sequence[int],
     folder: Path,
+    cluster: Cluster | None = None,
+    target: LlamaForCausalLM | None = None,
 ) -> None:
-    """Write the lessons of `conversations` into a folder; files that are there are kept."""
-    body = target.model.to(fastest_dtype()).eval()
+    """Write the lessons of `conversations` into a folder; files that are there are kept.
+
+    target    another teacher than the prepared target, which every worker loads itself
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    missing = [
+        (path, its) for path, its in _files(conversations, head, folder) if not path.is_file()
+    ]
+    if cluster is None:
+        body = _teaching(target or load_target())
+        for path, group in tqdm(missing, "lessons"):
+            write_whole(path, lessons_of(body, group, head))
+        return
+    for first in range(0, len(missing), SENT):
+        some = missing[first : first + SENT]
+        items = [(path.name, group) for path, group in some]
+        rows = spread_rows(
+            lesson_rows,
+            items,
+            None,
+            {"head": head},
+            RowCache(None),
+            cluster=cluster,
+            label="lessons",
+        )
+        for (path, _), row in zip(some, rows, strict=True):
+            write_whole(path, row["content"])
+
+
+def lesson_rows(_: object, group: Sequence[Conversation], *, head: Sequence[int]) -> list[Row]:
+    """On a worker: a row with the content of one file of lessons."""
+    return [{"content": lessons_of(_own_teacher(), group, head)}]
+
+
+@functools.lru_cache(maxsize=1)
+def _own_teacher() -> LlamaForCausalLM:
+    return _teaching(load_target())
+
+
+def _teaching(target: LlamaForCausalLM) -> LlamaForCausalLM:
+    """The target in this machine's fastest precision, its body in place."""
+    body: Any = target.model
+    body.to(fastest_dtype()).eval()
+    return target
+
+
+@torch.inference_mode()
+def lessons_of(
+    target: LlamaForCausalLM, group: Sequence[Conversation], head: Sequence[int]
+) -> bytes:
+    """The content of a file of lessons over some conversations."""
+    body = target.model
     rows = target.lm_head.weight.detach()[list(head)].to(body.dtype)
-    for path, group in tqdm([*_files(conversations, head, folder)], "lessons"):
-        if path.is_file():
-            continue
-        hidden = (before_answers(body, [one])[0] for one in group)  # one by one: nothing is padded
-        logits = ((before @ rows.T).float() for before in hidden)
-        best = [row.log_softmax(dim=-1).topk(min(TOP, len(rows))) for row in logits]
-        log_probs, places = map(torch.cat, zip(*best, strict=True))
-        columns = {"places": places.to(torch.int32).to(torch.uint16), "log_probs": log_probs.half()}
-        write_whole(path, save(columns))
+    hidden = (before_answers(body, [one])[0] for one in group)  # one by one: nothing is padded
+    logits = ((before @ rows.T).float() for before in hidden)
+    best = [row.log_softmax(dim=-1).topk(min(TOP, len(rows))) for row in logits]
+    log_probs, places = map(torch.cat, zip(*best, strict=True))
+    columns = {"places": places.to(torch.int32).to(torch.uint16), "log_probs": log_probs.half()}
+    return save(columns)
 
 
 def read_lessons(

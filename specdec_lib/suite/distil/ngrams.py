@@ -128,7 +128,7 @@ def knows(table: Katz, along: Along, counted_at: float) -> dict[str, float]:
         seconds += time.perf_counter() - started
     sizes = [len(own) for _, own in along]
     found = {"prompts": len(sizes), "places": sum(sizes)}
-    found["lookup_microseconds"] = 1e6 * seconds / sum(sizes)
+    found |= {"lookup_microseconds": 1e6 * seconds / sum(sizes)}
     found |= named_interval("first", interval(hits[:, 0], sizes, share=True))
     return found | named_interval("among_4", interval(hits.sum(axis=1), sizes, share=True))
 
@@ -165,4 +165,5 @@ def measure_growth(prompts: Sequence[Prompt]) -> pd.DataFrame:
         name: places(ladder, texts_after(prompts, [sampler], ladder), prompts)
         for name, sampler in SAMPLERS.items()
     }
+    assert ladder.katz is not None  # the embedded ladder has one
     return grow(ladder.katz.vocabulary, np.concatenate([*map(np.load, pieces)]), along)

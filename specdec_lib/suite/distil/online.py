@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from copy import deepcopy
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import torch
 from jaxtyping import Float, Int
@@ -102,7 +103,8 @@ class Teacher:
     def __init__(self, target: LlamaForCausalLM, head: Sequence[int]) -> None:
         self.dtype = fastest_dtype(target.device)
         self.rotary = target.model.rotary_emb  # bfloat16 would round its frequencies
-        self.body = deepcopy(target.model).to(self.dtype)
+        body: Any = deepcopy(target.model)
+        self.body = body.to(self.dtype)
         self.ids = torch.tensor(sorted(head), device=target.device)
         self.whole = target.lm_head.weight.detach().to(self.dtype)
         self.rows = self.whole[self.ids]
@@ -162,7 +164,8 @@ def train_online(
     losses: dict[str, Tensor] = {}
     first = saved = time.monotonic()
     bar = tqdm(total=steps, initial=begun, desc="steps", mininterval=5)
-    while (share := step / steps if steps else (time.monotonic() - first) / seconds) < 1:
+    length = steps or seconds or 0.0
+    while (share := (step if steps else time.monotonic() - first) / length) < 1:
         batch = next(source)
         losses = learn(students, optimizers, teacher, batch, share)
         step += 1
@@ -175,9 +178,12 @@ def train_online(
             saved = time.monotonic()
     if checkpoint:
         store_checkpoint(checkpoint, trained, of, step)
-    counts = {"steps": step, "answer_tokens": sum(answers for answers, _ in sizes)}
-    counts["positions"] = sum(positions for _, positions in sizes)
-    return counts | {"losses": rounded(losses)}
+    return {
+        "steps": step,
+        "answer_tokens": sum(answers for answers, _ in sizes),
+        "positions": sum(positions for _, positions in sizes),
+        "losses": rounded(losses),
+    }
 
 
 def check_training_length(steps: int | None, seconds: float | None) -> None:
@@ -185,7 +191,7 @@ def check_training_length(steps: int | None, seconds: float | None) -> None:
     if (steps is None) == (seconds is None):
         raise ValueError(f"one of steps and seconds is given, got {steps} and {seconds}")
     given = seconds if steps is None else steps
-    if not given > 0:
+    if given is None or not given > 0:
         raise ValueError(f"a training has steps or seconds above 0, got {given}")
 
 
@@ -239,7 +245,7 @@ def judge_online(
     teacher: Teacher,
     conversations: Sequence[Conversation],
     batch_tokens: int,
-) -> Iterator[dict[str, object]]:
+) -> Iterator[dict[str, Any]]:
     """A row per conversation, student and step: how many answer tokens there are, and at how many
     the target's likeliest token (of the whole vocabulary) is the student's likeliest, or among its
     best four. Students score the head and the tokens before the first answer.
@@ -256,7 +262,7 @@ def judge_online(
             prompt = torch.tensor(one.ids[: one.start], device=device)
             scored = torch.cat([teacher.ids, prompt]).unique()
             rows = teacher.whole[scored]
-            about = {"kind": one.kind, "way": "greedy" if one.greedy else "T = 1"}
+            about: dict[str, Any] = {"kind": one.kind, "way": "greedy" if one.greedy else "T = 1"}
             about |= {"prompt_tokens": one.start, "tokens": len(own)}
             for name, found in outputs.items():
                 for step, each in enumerate(found):

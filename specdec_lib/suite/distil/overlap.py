@@ -51,7 +51,7 @@ def shared_sequences(
     asked = {one for prompt in prompts for one in sequences(prompt)}
     found: Counter = Counter()
     for one in tqdm(conversations, "conversations"):
-        text = tokenizer.decode(one.ids, skip_special_tokens=True)
+        text = str(tokenizer.decode([*one.ids], skip_special_tokens=True))
         found.update(sequence for sequence in sequences(text) if sequence in asked)
     return found
 

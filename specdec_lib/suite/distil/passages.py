@@ -150,7 +150,9 @@ class _Archive:
         """The content of a file."""
         if isinstance(self.archive, zipfile.ZipFile):
             return self.archive.read(name)
-        return self.archive.extractfile(name).read()
+        file = self.archive.extractfile(name)
+        assert file is not None  # `names` lists ordinary files
+        return file.read()
 
 
 def _about(files: _Archive) -> tuple[str, str]:
@@ -170,8 +172,11 @@ def _about(files: _Archive) -> tuple[str, str]:
 def _file_pieces(file: str, content: bytes, random: Random, of: tuple[str, str]) -> list[Piece]:
     """The pieces of one file."""
     if file.endswith((".po", ".json")):
-        found = [(language, *pair) for language, *pair in _translated(file, content)]
-        return [Piece(*one, *of, file) for one in random.sample(found, min(len(found), 300))]
+        found = [*_translated(file, content)]
+        return [
+            Piece(language, text, other, *of, file)
+            for language, text, other in random.sample(found, min(len(found), 300))
+        ]
     try:
         text = content.decode()
     except UnicodeDecodeError:

@@ -14,18 +14,13 @@ from random import Random
 
 import torch
 from torch import Tensor
-from tqdm import tqdm
 from transformers import LlamaForCausalLM, PreTrainedTokenizerFast
 
-from specdec_lib.core.locking import only_process
-from specdec_lib.measure.target_text import every_domain
 from specdec_lib.models.batched import BatchedPasses, draw
-from specdec_lib.models.hub import load_tokenizer
 from specdec_lib.suite.distil.passages import Piece, read_pieces
 from specdec_lib.suite.distil.places import passages_file
 from specdec_lib.suite.distil.requests import ARTICLE_TOKENS, FOLLOW_UPS, Request, Requests
-from specdec_lib.suite.distil.shards import Conversation, list_shards, read_text, stored
-from specdec_lib.suite.setup import load_target, prepare_target
+from specdec_lib.suite.distil.shards import Conversation
 
 KEPT_OUT = ("biopython", "celery", "trio")  # packages that drafts are judged on, never taught
 SHORT = {
@@ -46,39 +41,6 @@ Asked = tuple[list[int], int, float]  # tokens to read, position of the first, t
 Talk = Generator[Asked, int, Conversation | None]
 
 
-def write_conversations(
-    out: Path,
-    pieces: Sequence[Piece],
-    kinds: str,
-    *,
-    answer_tokens: int,
-    sequences: int = SEQUENCES,
-    device: str = "cpu",
-) -> int:
-    """Write conversations into a folder's shards until there are enough answer tokens; earlier ones
-    count. Those whose request is one of the embedded prompts are left out. Returns how many answer
-    tokens the folder has.
-    """
-    with only_process(out):
-        found = read_text(out) if list_shards(out) else []
-        bar = tqdm(total=answer_tokens, unit="token", mininterval=5)
-        bar.update(sum(one.answer_tokens for one in found))
-        if bar.n < bar.total:
-            target = load_target(device)
-            tokenizer = load_tokenizer(prepare_target())
-            articles = own_articles(found, tokenizer) if kinds == "long" else []
-            requests = planned(pieces, kinds, 1000 + len(found), articles)
-            positions = SHORT_POSITIONS if kinds == "short" else LONG_POSITIONS
-            writer = Writer(target, tokenizer, requests, sequences, positions)
-            asked = {plain(one.text) for one in every_domain("all")}
-            fresh = (one for one in writer.write() if plain(writer.request(one)) not in asked)
-            for one in stored(out, fresh):
-                bar.update(one.answer_tokens)
-                if bar.n >= bar.total:
-                    break
-    return bar.n
-
-
 def given_pieces(path: Path, kinds: str) -> list[Piece]:
     """The pieces of a file; none for the short kinds, which can do without, if the usual one is not
     there, and a line says so.
@@ -97,7 +59,7 @@ def own_articles(
     for one in conversations:
         if one.kind == "article" and one.done:
             first, end = one.answers[0]
-            found.append(tokenizer.decode(one.ids[first : end - 1]).strip())
+            found.append(str(tokenizer.decode([*one.ids[first : end - 1]])).strip())
     return found
 
 
@@ -212,7 +174,8 @@ class Writer:
     def request(self, one: Conversation) -> str:
         """The text of a conversation's first request."""
         first = len(self._ids(self.before))
-        return self.tokenizer.decode(one.ids[first : one.start - len(self.handover)]).strip()
+        ids = one.ids[first : one.start - len(self.handover)]
+        return str(self.tokenizer.decode([*ids])).strip()
 
     def _converse(self) -> Talk:
         """A conversation, which yields tokens to be read, their position and the temperature of
@@ -242,7 +205,7 @@ class Writer:
         ids = tokens[: answers[-1][1]]
         if request.kind == "article" and done:
             first, end = answers[0]
-            self.requests.articles.append(self.tokenizer.decode(ids[first : end - 1]).strip())
+            self.requests.articles.append(str(self.tokenizer.decode(ids[first : end - 1])).strip())
         return Conversation(tuple(ids), tuple(answers), greedy, done, request.kind)
 
     def _begun(self) -> tuple[Request, list[int]]:
@@ -280,10 +243,13 @@ def turn_marks(tokenizer: PreTrainedTokenizerFast) -> tuple[str, str, str]:
     asked = "<request>"
     answered = "<answer>"
     talk = [{"role": "user", "content": asked}]
-    options = {"tokenize": False, "add_generation_prompt": True}
-    before, between = tokenizer.apply_chat_template(talk, **options).split(asked)
+
+    def written() -> str:
+        return str(tokenizer.apply_chat_template(talk, tokenize=False, add_generation_prompt=True))
+
+    before, between = written().split(asked)
     talk += [{"role": "assistant", "content": answered}, {"role": "user", "content": asked}]
-    later = tokenizer.apply_chat_template(talk, **options).split(answered)[1]
+    later = written().split(answered)[1]
     return before, between, later.split(asked)[0]
 
 

@@ -141,11 +141,12 @@ def _card(
     files = (figure.with_suffix(kind) for kind in (".csv", ".html"))
     made = manifest is not None and any(map(manifest.wrote, files))
     changed = manifest.parameters if manifest else {}
+    state = manifest.state if manifest else ""
     given = ", ".join(f"{name} = {value!r}" for name, value in changed.items())
     if made:
         parameters = given or "the notebook’s own"
         seed = repr(changed["seed"]) if "seed" in changed else seed
-    elif given and manifest.state == "running":
+    elif given and state == "running":
         parameters = f"unknown: a run with {given} was cut short"
     else:
         parameters = "the notebook’s own"

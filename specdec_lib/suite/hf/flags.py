@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 from operator import mul
 from pathlib import Path
+from typing import Any
 
 from specdec_lib.core.chance import Sampler
 from specdec_lib.core.kinds import checked
@@ -123,11 +124,12 @@ def _flags(data: ExportedSetting) -> tuple[Flags, ...]:
     draft = nearest(data.draft)
     if draft.model not in (None, *data.models):
         raise ValueError(f"models has no {draft.model!r}")
-    Sampler(**{name: one for name, one in data.sampler.items() if name != "type"})  # checks them
+    fields: dict[str, Any] = {name: one for name, one in data.sampler.items() if name != "type"}
+    sampler = Sampler(**fields)  # which checks them
     for one in (draft, draft.copies or draft):
         if not 0 <= one.length <= one.guesses:
             raise ValueError(f"a draft has 0 guesses or more, got {one.length} of {one.guesses}")
-    sampled = draft.length > 0 and data.sampler["temperature"] > 0
+    sampled = draft.length > 0 and sampler.temperature > 0
     values = _values(draft, data, sampled)
     engines = tomllib.loads(ENGINES.read_text(encoding="utf-8"))
     return tuple(
@@ -137,7 +139,7 @@ def _flags(data: ExportedSetting) -> tuple[Flags, ...]:
 
 def _values(draft: Nearest, data: ExportedSetting, sampled: bool) -> dict[str, object]:
     """What stands in braces in engines.toml."""
-    entry = data.models.get(draft.model)
+    entry = None if draft.model is None else data.models.get(draft.model)
     path = f"PATH_OF_{draft.model}" if entry is None or not entry.source else entry.source
     encodes = entry is not None and entry.kind == "Seq2SeqModel"
     values = {
@@ -235,7 +237,7 @@ def _of_several(draft: Mapping, parts: Sequence[Nearest]) -> Nearest:
         found,
         copies=copies,
         alone=(alone, *found.alone),
-        beside=(*beside, *copies.lost, *found.beside),
+        beside=(*beside, *(copies.lost if copies else ()), *found.beside),
     )
 
 

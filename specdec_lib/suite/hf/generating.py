@@ -5,7 +5,7 @@ and the text ends at the same token.
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float, Int
@@ -98,7 +98,8 @@ class Speculative:
             raise ValueError("one streamer is allowed, got one of `generate` and one of the door")
         door = self if streamer is None else replace(self, streamer=streamer)
         options = with_stop_strings(model, tokenizer, stop_strings, options)
-        return model.generate(inputs, custom_generate=door, **options)
+        network: Any = model
+        return network.generate(inputs, custom_generate=door, **options)
 
     @torch.no_grad()
     def __call__(
@@ -122,7 +123,7 @@ class Speculative:
             target = Seq2SeqModel(model, "target", max_positions=most)
         else:
             target = CachedModel(model, "target")
-        check_length(longest, input_ids.shape[1], target.max_positions)
+        longest = check_length(longest, input_ids.shape[1], target.max_positions)
         state = GenerationState(
             tokens=input_ids,
             processors=logits_processor,
@@ -201,14 +202,16 @@ class GenerationState:
     def processed_logits(self, logits: Float[Tensor, " vocab"]) -> Float[Tensor, " vocab"]:
         """The logits that the next token is chosen from, in float32 as in `generate`."""
         raw = logits[None].to(device=self.tokens.device, dtype=torch.float32, copy=True)
-        return self.processors(self.tokens, raw)[0]
+        process: Any = self.processors  # of ids that are a LongTensor by name
+        return process(self.tokens, raw)[0]
 
     def append(self, token: int) -> None:
         """Append a token, hand it to the streamer, and see whether it was the last."""
         new = torch.tensor([token], device=self.tokens.device)
         self.tokens = torch.cat([self.tokens, new[:, None]], dim=-1)
         self.round_tokens += 1
-        self.stopped = bool(self.criteria(self.tokens, None).all())
+        judge: Any = self.criteria  # it may be given no scores
+        self.stopped = bool(judge(self.tokens, None).all())
         if self.streamer is not None:
             self.streamer.put(new.cpu())
 

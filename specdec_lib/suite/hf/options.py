@@ -1,6 +1,7 @@
 """The arguments of `generate`: honoured, or refused by name with what is allowed."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import torch
 from jaxtyping import Float, Int
@@ -69,10 +70,10 @@ def refuse_arguments(options: Mapping[str, object]) -> None:
 
 def with_stop_strings(
     model: PreTrainedModel,
-    tokenizer: object,
+    tokenizer: Any,
     stop_strings: str | list[str] | None,
-    options: Mapping[str, object],
-) -> dict[str, object]:
+    options: Mapping[str, Any],
+) -> dict[str, Any]:
     """The options of `generate` with stop strings, its own or a config's, as a criterion: it finds
     no tokenizer for them itself.  Raises ValueError if there is none.
     """
@@ -87,14 +88,14 @@ def with_stop_strings(
         raise ValueError(f"stop_strings={wanted!r} need the model's tokenizer, got tokenizer=None")
     criteria = options.get("stopping_criteria") or ()
     stop = StopStringCriteria(tokenizer, wanted)
-    more: dict[str, object] = {"stopping_criteria": StoppingCriteriaList([*criteria, stop])}
+    more: dict[str, Any] = {"stopping_criteria": StoppingCriteriaList([*criteria, stop])}
     if configured is not None:
         more["stop_strings"] = None
     return {**options, **more}
 
 
 def check_options(
-    model: PreTrainedModel, config: GenerationConfig, given: Mapping[str, object]
+    model: PreTrainedModel, config: GenerationConfig, given: Mapping[str, Any]
 ) -> None:
     """Raises ValueError naming the first option that speculation cannot honour: of the config, or
     of what else is `given` to the model.
@@ -121,7 +122,7 @@ def prompt_of(
     model: PreTrainedModel,
     tokens: Int[Tensor, "batch length"],
     inputs: Tensor,
-    given: Mapping[str, object],
+    given: Mapping[str, Any],
 ) -> Context:
     """The prompt (what the decoder has so far), with the source (what `generate` was given) of an
     encoder-decoder model; raises ValueError for a batch, embeddings, padding or other positions.
@@ -144,7 +145,7 @@ def prompt_of(
     return Context.of(tokens[0].tolist())
 
 
-def check_encoded(encoded: Float[Tensor, "1 length width"], given: Mapping[str, object]) -> None:
+def check_encoded(encoded: Float[Tensor, "1 length width"], given: Mapping[str, Any]) -> None:
     """Raises ValueError unless the encoder outputs that `generate` hands over are those of the
     inputs, as far as rounding goes.
     """
@@ -157,8 +158,10 @@ def check_encoded(encoded: Float[Tensor, "1 length width"], given: Mapping[str, 
         raise refusal("encoder_outputs", "of other tokens", "None: the encoder reads the inputs")
 
 
-def check_length(longest: int | None, prompt: int, positions: int) -> None:
-    """Raises ValueError unless the longest text, of which `prompt` tokens are there, fits."""
+def check_length(longest: int | None, prompt: int, positions: int) -> int:
+    """The length of the longest text, of which `prompt` tokens are there; raises ValueError unless
+    it fits.
+    """
     if longest is None:
         raise refusal("max_length", None, "a number: give max_new_tokens or max_length")
     new = longest - prompt
@@ -166,6 +169,7 @@ def check_length(longest: int | None, prompt: int, positions: int) -> None:
     if new > most:
         room = f"at most {most} new tokens after a prompt of {prompt}: {positions} positions"
         raise refusal("max_length", f"{longest} ({new} new tokens)", room)
+    return longest
 
 
 def sampler_of(config: GenerationConfig) -> Sampler:

@@ -27,7 +27,7 @@ def _difference(before: Path, after: Path) -> str:
     if not before.exists():
         return f"differs: it was made and is not in {before.parent}"
     old, new = (pd.read_csv(path, dtype=str, keep_default_na=False) for path in (before, after))
-    timed = [name for name in old if name in new and TIMED.search(name)]
+    timed = [name for name in old if name in new and TIMED.search(str(name))]
     try:
         pd.testing.assert_frame_equal(old.drop(columns=timed), new.drop(columns=timed))
     except AssertionError as problem:

@@ -7,6 +7,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from specdec_lib.core.files import REPOSITORY, file_digest
 from specdec_lib.suite.gallery.manifest import read_manifest
@@ -181,7 +182,9 @@ def check_parameters(
     from specdec_lib.workload.prompts import wrong_fields  # late: it imports torch
 
     config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
-    fields = {name: (_read_annotation(name, one, notebook), None) for name, one in kinds.items()}
+    fields: dict[str, Any] = {
+        name: (_read_annotation(name, one, notebook), None) for name, one in kinds.items()
+    }
     model = create_model("Parameters", __config__=config, **fields)
     try:
         model(**values)
@@ -210,7 +213,7 @@ def _read_annotation(name: str, annotation: str, notebook: Path) -> object:
     return kind
 
 
-def check_bounds(name: str, value: object, given_by: str) -> None:
+def check_bounds(name: str, value: Any, given_by: str) -> None:
     """Raises ValueError if a parameter of the right kind has a value that no notebook takes: whole
     numbers count from 1, or from 0, temperatures are 0 or more, texts are names that there are, or
     a file of prompts.

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from specdec_lib.core.files import (
     check_writable,
@@ -241,7 +242,7 @@ def _figure_files(run: NotebookRun) -> set[tuple[Path, int, int]]:
     return {(path, one.st_ino, one.st_mtime_ns) for path, one in found}
 
 
-def explain_failure(problem: Exception, run: NotebookRun) -> str:
+def explain_failure(problem: Any, run: NotebookRun) -> str:
     """The notebook, the cell, the reason, the parameters and where the run is kept, as lines."""
     name = type(problem).__name__
     said = str(problem)

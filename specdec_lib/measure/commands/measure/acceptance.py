@@ -36,9 +36,9 @@ def acceptance(
 
     (place,) = table_places(csv, prompts, PLACE)
     use_threads(1)
-    both = [chosen_prompts(prompts, split, limit) for split in SPLITS]
+    known, unseen = (chosen_prompts(prompts, split, limit) for split in SPLITS)
     with opened(scheduler, LADDER) as cluster:
-        found = measure_acceptance(*both, cluster)
+        found = measure_acceptance(known, unseen, cluster)
     print(errors(found, ["temperature", "predictor"]).round(4).to_string(index=False))
     write_csv(found[COLUMNS], place, 6)
     print_where([place])

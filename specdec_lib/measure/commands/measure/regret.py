@@ -3,6 +3,7 @@
 from specdec_lib.measure.options import (
     Csv,
     OwnPrompts,
+    Scheduler,
     SplitLimit,
     print_where,
     table_places,
@@ -11,14 +12,21 @@ from specdec_lib.measure.options import (
 )
 
 
-def regret(*, prompts: OwnPrompts = None, limit: SplitLimit = 10, csv: Csv = None) -> None:
+def regret(
+    *,
+    prompts: OwnPrompts = None,
+    limit: SplitLimit = 10,
+    csv: Csv = None,
+    scheduler: Scheduler = None,
+) -> None:
     """What a plan loses against the best of all settings that were tried.
 
     Settings are chosen on development prompts (the plan), or on one half of the held-out prompts
     (the best), and compared on the other half. Tokens and passes are counted along the target's
     text; passes are priced as notebook 05 measured them on this machine, the rest by the clock.
     """
-    from specdec_lib.measure.plan_regret import PLACE, measure_regret
+    from specdec_lib.measure.cluster import opened
+    from specdec_lib.measure.plan_regret import PLACE, RECIPE, measure_regret
     from specdec_lib.measure.target_text import by_domain, chosen_prompts
     from specdec_lib.workload import SPLITS
 
@@ -26,5 +34,6 @@ def regret(*, prompts: OwnPrompts = None, limit: SplitLimit = 10, csv: Csv = Non
     use_threads(1)
     known, unseen = (by_domain(chosen_prompts(prompts, split, limit)) for split in SPLITS)
     both = {domain: (its, unseen.get(domain, [])) for domain, its in known.items()}
-    write_csv(measure_regret(both), place, 6)
+    with opened(scheduler, RECIPE) as cluster:
+        write_csv(measure_regret(both, cluster), place, 6)
     print_where([place])

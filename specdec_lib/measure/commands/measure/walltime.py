@@ -24,7 +24,8 @@ def walltime(*, prompts: OwnPrompts = None, limit: DomainLimit = 12, csv: Csv = 
 
     (place,) = table_places(csv, prompts, PLACE)
     use_threads(1)
-    prices = pd.read_csv(PLACE.with_name("prices.csv")).set_index("model").price.to_dict()
+    timed = pd.read_csv(PLACE.with_name("prices.csv"))
+    prices = dict(zip(timed.model, timed.price, strict=True))
     known = by_domain(chosen_prompts(prompts, "development", DEVELOPMENT))
     unseen = by_domain(chosen_prompts(prompts, "held-out", limit))
     both = {domain: (its, unseen.get(domain, [])) for domain, its in known.items()}

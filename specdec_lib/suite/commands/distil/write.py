@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from specdec_lib.measure.options import Device, check_folders, place
+from specdec_lib.measure.options import Device, Scheduler, check_folders, place
 from specdec_lib.suite.distil.places import TEXT, passages_file
 
 
@@ -21,6 +21,7 @@ def write(
     sequences: Annotated[int, Parameter(help="conversations written at a time")] = 64,
     device: Device = "cpu",
     out: Annotated[Path, place("the folder of shards")] = TEXT,
+    scheduler: Scheduler = None,
 ) -> None:
     """Let the target write text to learn from; an interrupted run goes on.
 
@@ -29,14 +30,17 @@ def write(
     """
     file = passages or passages_file()
     check_folders({"out": out}, reads={"passages": file})
-    from specdec_lib.suite.distil.writing import given_pieces, write_conversations
+    from specdec_lib.measure.cluster import opened
+    from specdec_lib.suite.distil.parts import write_conversations
 
-    tokens = write_conversations(
-        out,
-        given_pieces(file, kinds),
-        kinds,
-        answer_tokens=answer_tokens,
-        sequences=sequences,
-        device=device,
-    )
+    with opened(scheduler, None) as cluster:
+        tokens = write_conversations(
+            out,
+            file,
+            kinds,
+            answer_tokens=answer_tokens,
+            sequences=sequences,
+            device=device,
+            cluster=cluster,
+        )
     print(f"{tokens:,} answer tokens are in {out}")
