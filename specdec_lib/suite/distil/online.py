@@ -178,12 +178,9 @@ def train_online(
             saved = time.monotonic()
     if checkpoint:
         store_checkpoint(checkpoint, trained, of, step)
-    return {
-        "steps": step,
-        "answer_tokens": sum(answers for answers, _ in sizes),
-        "positions": sum(positions for _, positions in sizes),
-        "losses": rounded(losses),
-    }
+    answers, positions = (sum(column) for column in zip(*sizes, strict=True))
+    seen = {"steps": step, "answer_tokens": answers, "positions": positions}
+    return {**seen, "losses": rounded(losses)}
 
 
 def check_training_length(steps: int | None, seconds: float | None) -> None:
