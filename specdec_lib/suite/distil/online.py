@@ -164,8 +164,7 @@ def train_online(
     losses: dict[str, Tensor] = {}
     first = saved = time.monotonic()
     bar = tqdm(total=steps, initial=begun, desc="steps", mininterval=5)
-    length = steps or seconds or 0.0
-    while (share := (step if steps else time.monotonic() - first) / length) < 1:
+    while (share := step / steps if steps else (time.monotonic() - first) / (seconds or 1)) < 1:
         batch = next(source)
         losses = learn(students, optimizers, teacher, batch, share)
         step += 1
@@ -179,8 +178,8 @@ def train_online(
     if checkpoint:
         store_checkpoint(checkpoint, trained, of, step)
     answers, positions = (sum(column) for column in zip(*sizes, strict=True))
-    seen = {"steps": step, "answer_tokens": answers, "positions": positions}
-    return {**seen, "losses": rounded(losses)}
+    seen = {"answer_tokens": answers, "positions": positions}
+    return {"steps": step, **seen, "losses": rounded(losses)}
 
 
 def check_training_length(steps: int | None, seconds: float | None) -> None:
