@@ -135,7 +135,7 @@ def test_the_verdict_follows_from_the_held_out_prompts(seconds, rounds, pays):
 @pytest.mark.parametrize("pays", ["yes", "unclear"])
 def test_the_command_advises_and_writes_a_setting(ladder, tmp_path, monkeypatch, capsys, pays):
     monkeypatch.setenv("SPECDEC_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr("specdec_lib.workload.load_ladder", lambda *_, **__: tiny_ladder())
+    monkeypatch.setattr("specdec_lib.measure.cluster.load_ladder", lambda *_, **__: tiny_ladder())
     monkeypatch.setattr(planning, "_pays", lambda best: pays)
     monkeypatch.setattr(planning, "LEAST_FOR_WORDS", 2 if pays == "yes" else 3)
     place = tmp_path / "new.json"

@@ -51,8 +51,8 @@ class LadderRecipe:
     runtime: str = "fast"
     int8_drafts: bool = False
 
-    def load(self) -> Ladder:
-        """The models."""
+    def load(self, *, warn: bool = True) -> Ladder:
+        """The models; for `warn` see `load_ladder`."""
         found = load_ladder(
             self.target,
             self.draft,
@@ -61,6 +61,7 @@ class LadderRecipe:
             device=self.device,
             dtype=self.dtype,
             runtime=self.runtime,
+            warn=warn,
         )
         return with_int8_drafts(found) if self.int8_drafts else found
 

@@ -9,6 +9,7 @@ held-out prompts.
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -30,7 +31,6 @@ from specdec_lib.measure.race_table import over_plain, ratio_table
 from specdec_lib.measure.racing import race_prompts
 from specdec_lib.measure.ratios import LEAST_FOR_WORDS, with_interval, without_few
 from specdec_lib.measure.settings.exported import export_setting
-from specdec_lib.measure.settings.ladder_drafts import with_int8_drafts
 from specdec_lib.measure.settings.learning import without_network
 from specdec_lib.measure.settings.names import AUTOREGRESSIVE, TOKEN_BY_TOKEN
 from specdec_lib.measure.settings.setting import Setting
@@ -107,15 +107,8 @@ def make_plan(
     given = [one.text for one in development]
     folder = keep and keep / fingerprint(device, sampler, limits, settings, given, ladder)
     places = {name: folder and folder / name for name in ("texts", "passes", "held-out")}
-    texts = write_texts(
-        ladder,
-        development,
-        sampler,
-        seed=seed,
-        max_new_tokens=tokens,
-        keep=places["texts"],
-        cluster=cluster,
-    )
+    write = partial(write_texts, keep=places["texts"], cluster=cluster)
+    texts = write(ladder, development, sampler, seed=seed, max_new_tokens=tokens)
     passes = timed_passes(ladder, development, texts, places["passes"])
     policy, tried = plan_settings(
         ladder, development, texts, passes, most=settings, keep=folder, cluster=cluster
@@ -176,20 +169,19 @@ def write_plan(
     place: Path,
     ladder: Ladder,
     sampler: Sampler,
-    development: Sequence[Prompt],
-    held_out: Sequence[Prompt],
+    prompts: tuple[Sequence[Prompt], Sequence[Prompt]],
     limits: Mapping[str, int],
     *,
     asked: str,
     cluster: Cluster | None = None,
 ) -> None:
-    """Make the plan, with the ladder's drafts in the int8 edition, print it, and write its setting
-    as JSON; what is finished is kept in the cache.
+    """Make the plan, print it, and write its setting as JSON; finished parts are kept in the cache.
 
-    limits    `tokens`, `settings` and `seed` of `make_plan`
-    asked     the runtime that was asked for: where auto took the reference, a line says why
+    prompts    for development, and held out
+    limits     `tokens`, `settings` and `seed` of `make_plan`
+    asked      the runtime that was asked for: where auto took the reference, a line says why
     """
-    ladder = with_int8_drafts(ladder)
+    development, held_out = prompts
     counts = f"{len(development)} development and {len(held_out)} held-out prompts"
     print(f"{ladder.target.runtime}; {counts} of {development[0].domain}", flush=True)
     for note in notes_on(ladder, asked):

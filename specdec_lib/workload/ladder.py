@@ -2,11 +2,11 @@
 
 import functools
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from transformers import GenerationConfig, PreTrainedTokenizerFast
 
@@ -158,8 +158,9 @@ def load_ladder(
     """
     given = {"target": target, "middle": middle, "draft": draft}
     sources = {name: source for name, source in given.items() if source is not None}
+    load = functools.partial(load_model, device=device, dtype=dtype, runtime=runtime)
     if not sources and tokenizer is None:
-        return _embedded(folder, device=device, dtype=dtype, runtime=runtime)
+        return _embedded(folder, load, runtime)
     if target is None or draft is None:
         raise ValueError(
             "a ladder of your own has a target and a draft at least,"
@@ -169,15 +170,7 @@ def load_ladder(
     models: dict[str, CachedModel | FastModel] = {}
     for name, source in sources.items():
         rows = None if name == "target" else models["target"].vocabulary
-        models[name] = load_model(
-            source,
-            name,
-            tokens=len(shared),
-            vocabulary=rows,
-            device=device,
-            dtype=dtype,
-            runtime=runtime,
-        )
+        models[name] = load(source, name, tokens=len(shared), vocabulary=rows)
     network = models["target"].model
     stops = stop_tokens(network.generation_config, shared)
     if warn:
@@ -193,10 +186,10 @@ def load_ladder(
     )
 
 
-def _embedded(folder: Path, *, device: str, dtype: str, runtime: str) -> Ladder:
+def _embedded(folder: Path, load: Callable[..., Any], runtime: str) -> Ladder:
     """The prepared target, and the drafts that `specdec distil` made of its layers."""
     card = checked_card(folder, (HEAD, "katz.npz"))
-    target = load_model(target_folder(), "target", device=device, dtype=dtype, runtime=runtime)
+    target = load(target_folder(), "target")
     models = {}
     head = json.loads((folder / HEAD).read_text(encoding="utf-8"))
     for name in ("middle", "draft"):

@@ -55,23 +55,14 @@ def plan(
     from specdec_lib.core.chance import Sampler
     from specdec_lib.measure.cluster import LadderRecipe, opened
     from specdec_lib.measure.plan import write_plan
-    from specdec_lib.workload import SPLITS, load_ladder, load_prompts
+    from specdec_lib.workload import SPLITS, load_prompts
 
     use_threads(threads)
     sampler = Sampler(temperature, top_k=top_k)
     development, held_out = (load_prompts(prompts, split, limit) for split in SPLITS)
-    ladder = load_ladder(
-        target,
-        draft,
-        tokenizer=tokenizer,
-        device=device,
-        dtype=dtype,
-        runtime=runtime,
-        warn=False,
-    )
-    limits = {"tokens": max_new_tokens, "settings": settings, "seed": seed}
     recipe = LadderRecipe(target, draft, None, tokenizer, device, dtype, runtime, int8_drafts=True)
+    ladder = recipe.load(warn=False)
+    limits = {"tokens": max_new_tokens, "settings": settings, "seed": seed}
+    both = (development, held_out)
     with opened(scheduler, recipe) as cluster:
-        write_plan(
-            json, ladder, sampler, development, held_out, limits, asked=runtime, cluster=cluster
-        )
+        write_plan(json, ladder, sampler, both, limits, asked=runtime, cluster=cluster)

@@ -233,17 +233,8 @@ def _plan(
 ) -> Shown:
     """The best tree, speed-ups by budget, the verdict and what it hangs on."""
     widths = (1, len(rates[0]))
-    gains = pd.DataFrame(
-        theory.tree_gains(
-            rates,
-            tables,
-            budgets=BUDGETS,
-            depths=DEPTHS,
-            widths=widths,
-            overhead=tree,
-            plain=plain,
-        )
-    )
+    gain = partial(theory.tree_gains, budgets=BUDGETS, depths=DEPTHS, widths=widths)
+    gains = pd.DataFrame(gain(rates, tables, overhead=tree, plain=plain))
     chains, trees = (gains[gains.width == width] for width in widths)
     best, chain = (found.iloc[found.speed_up.argmax()] for found in (trees, chains))
     shape = theory.best_tree(rates, int(best.budget), int(best.depth))
