@@ -70,7 +70,8 @@ def benchmark(
         same = asdict(replace(plan, prompts=(), others=0))
         keep = keep / fingerprint(machine_name(), same, models)
         say(f"what is finished is kept in {keep}, and a run that was stopped goes on there")
-    chosen, few = "", prompts_in_turn("development", 1, plan.source)
+    chosen = ""
+    few = prompts_in_turn("development", 1, plan.source)
     for sampler, count in zip(SAMPLERS, plan.prompts, strict=True):
         whole = sampler.temperature == 0 or sampler.top_k is not None or not chosen
         needed = ("tree", chosen) if chosen in ON_TREES else (chosen,)

@@ -26,8 +26,11 @@ def model_shape(model: LanguageModel, *, bytes_per_number: float = 2.0) -> Model
     network = getattr(model, "model", None)
     if not isinstance(network, PreTrainedModel):
         raise ValueError(f"{model.name} is no network of transformers, so has no layers")
-    config, head = network.config.get_text_config(), network.get_output_embeddings()
-    width, heads, others = config.hidden_size, config.num_attention_heads, config.to_dict()
+    config = network.config.get_text_config()
+    head = network.get_output_embeddings()
+    width = config.hidden_size
+    heads = config.num_attention_heads
+    others = config.to_dict()
     size = others.get("head_dim") or width // heads
     shape = ModelShape(
         config.num_hidden_layers,
@@ -42,9 +45,12 @@ def model_shape(model: LanguageModel, *, bytes_per_number: float = 2.0) -> Model
     parts = (one for one in network.modules() if not isinstance(one, Embedding) and one is not head)
     weights = (weight for one in parts for weight in one.parameters(recurse=False))
     found = sum(weight.numel() for weight in weights if weight.dim() > 1)
-    if found != (wanted := shape.layers * shape.layer_weights):
-        other = f"is not of GPT-2's or Llama's kind: its layers have {found:,} weights"
-        raise ValueError(f"{model.name} {other}, not {wanted:,}")
+    wanted = shape.layers * shape.layer_weights
+    if found != wanted:
+        raise ValueError(
+            f"{model.name} is not of GPT-2's or Llama's kind: its layers have {found:,} weights,"
+            f" not {wanted:,}"
+        )
     return shape
 
 
@@ -53,9 +59,11 @@ def size_table(ladder: Ladder) -> pd.DataFrame:
     one the frequent tokens' rows; a_pass, the sum; staged_paper and cascade_paper, the models of
     that place there, with embeddings (or NaN); and the share of the target's of these three.
     """
-    prices, rows = price_list("ms"), []
+    prices = price_list("ms")
+    rows = []
     for model in ladder.models:
-        shape, name = model_shape(model), model.name
+        shape = model_shape(model)
+        name = model.name
         layers = ladder.card["models"][name]["parameters"] / 1e6
         head = shape.vocabulary * shape.width / 1e6
         staged = number("staged.text.setup", STAGED[name]) if name in STAGED else math.nan

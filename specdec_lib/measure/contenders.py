@@ -97,7 +97,8 @@ def our_contenders(
         done, seconds = time_rounds(target, setting.draft, prompt, chance, max_new_tokens=count)
         tokens = tuple(token for one in done for token in one.emitted)
         passes = {name: sum(one.usage[name].passes for one in done) for name in done[0].usage}
-        accepted, tried = sum(one.accepted for one in done), sum(one.tried for one in done)
+        accepted = sum(one.accepted for one in done)
+        tried = sum(one.tried for one in done)
         return Continuation(tokens, len(tokens), seconds, len(done), accepted, tried, passes)
 
     return [
@@ -159,8 +160,10 @@ class Portions:
         """
         _, first, *others = self.sizes
         if first + sum(others) != len(tokens):
-            got = f"portions of {[first, *others]}"
-            raise ValueError(f"{len(tokens)} tokens were to be timed by portions, got {got}")
+            raise ValueError(
+                f"{len(tokens)} tokens were to be timed by portions, got portions of"
+                f" {[first, *others]}"
+            )
         seconds = self.times[-1] - self.times[1]
         return Continuation(tokens, sum(others), seconds, 1 + len(others))
 
@@ -190,7 +193,8 @@ def hugging_contenders(
     words, options, settings = ways[method]
 
     def run(setting: tuple, prompt: tuple[int, ...], count: int, seed: int) -> Continuation:
-        given, portions = torch.tensor([prompt], device=model.device), Portions()
+        given = torch.tensor([prompt], device=model.device)
+        portions = Portions()
         torch.manual_seed(seed)  # there is no stop token: exactly so many tokens are emitted
         fixed = {"attention_mask": torch.ones_like(given), "max_new_tokens": count}
         fixed |= {"eos_token_id": None, "pad_token_id": 0, "streamer": portions}
@@ -221,7 +225,8 @@ def llama_cpp(sampler: Sampler) -> Contender | None:
     `llama-bench` times tokens after a prompt of the same length, one at a time.  It tells no
     tokens: what they cost does not depend on which they are, nor on how they are chosen.
     """
-    program, file = shutil.which(PROGRAM), os.environ.get(FILE)
+    program = shutil.which(PROGRAM)
+    file = os.environ.get(FILE)
     if program is None or file is None:
         lacking = f"{PROGRAM} is not on the PATH" if program is None else f"{FILE} names no file"
         print(f"{LLAMA_CPP} does not race: {lacking}")

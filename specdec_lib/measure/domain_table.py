@@ -20,9 +20,12 @@ from specdec_lib.workload import DOMAINS, Ladder, Prompt
 LADDER = LadderRecipe(device="cpu", runtime="fast")
 PLACE = DATA / "measured" / "tokens_per_round.csv"
 STAGED = PLACE.with_name("staged.csv")
-EVERY, DECODED_TOKENS = 10, 64  # of so many prompts one is really decoded, up to so many tokens
+# of so many prompts one is really decoded, up to so many tokens
+EVERY = 10
+DECODED_TOKENS = 64
 COUNTS = ["tokens", "rounds", "proposed", "accepted", "tried", "draft_passes", "middle_passes"]
-KEYS, ALL = ["domain", "sampling", "draft"], "all"
+KEYS = ["domain", "sampling", "draft"]
+ALL = "all"
 COLUMNS = """domain sampling draft tokens_per_round tokens_per_round_low tokens_per_round_high
     acceptance_rate acceptance_rate_low acceptance_rate_high draft_passes_per_round
     middle_passes_per_round prompts tokens repetition decoded agreeing""".split()
@@ -93,7 +96,8 @@ def summarise_domains(rows: pd.DataFrame, checks: pd.DataFrame) -> pd.DataFrame:
 
 def markdown(table: pd.DataFrame) -> str:
     """The summary as the README shows it: all domains by sampler, then each domain."""
-    samplings, whole = list(dict.fromkeys(table.sampling)), table[table.domain == ALL]
+    samplings = list(dict.fromkeys(table.sampling))
+    whole = table[table.domain == ALL]
     first = whole[whole.draft == whole.draft.iloc[0]]
     texts = "; ".join(
         f"{row.sampling}: {row.tokens:,.0f} tokens, repetition {row.repetition:.2f}"

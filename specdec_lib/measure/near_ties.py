@@ -26,9 +26,11 @@ BRANCHED = 4  # right nodes in it
 SLACK = 2.0  # a tree pass that moves logits so many times further than any plain pass does is wrong
 # So is a plain pass that moves them by more of their last bits, or a larger share of the largest;
 # seen were 10 bits in float32 and 1 in bfloat16 (trained, up to 6 layers), 38 and 5 (random, 24).
-BITS, SHARE = 256, 1 / 8
+BITS = 256
+SHARE = 1 / 8
 TWO_PROGRAMS = 1e-3  # nats that another program's order of sums may decide between, in float32
-LAST_BIT, TREE = "the last bit", "a tree"
+LAST_BIT = "the last bit"
+TREE = "a tree"
 VERDICTS = ROUNDING, BUG, EARLY = "rounding", "bug", "one stops early"
 
 
@@ -86,8 +88,10 @@ def near_tie(
         return None
     if None in tokens:
         return NearTie(place, tokens, EARLY)
-    context, chance = Context.of(tuple(prompt)).extended(tuple(one[:place])), chance or Chance(0)
-    row, moved = _read(model, context, 1), logit_movements(model, context)
+    context = Context.of(tuple(prompt)).extended(tuple(one[:place]))
+    chance = chance or Chance(0)
+    row = _read(model, context, 1)
+    moved = logit_movements(model, context)
     margin = max(rounding_gaps(row, len(context), tokens, chance))
     plain = max(size for way, size in moved.items() if way != TREE)
     noise = 2 * plain / (chance.sampler.temperature or 1.0)
@@ -105,14 +109,16 @@ def rounding_gaps(
     `Chance.gaps`, but at the edge of top-k a token may come in, over the k-th logit, and a better
     one fall out, below the next.
     """
-    found, sampler = chance.gaps(logits, position, tokens), chance.sampler
+    found = chance.gaps(logits, position, tokens)
+    sampler = chance.sampler
     most = sampler.top_k or len(logits)
     if sampler.temperature == 0 or sampler.top_p < 1 or most >= len(logits):
         return found
     scaled = logits.double().cpu() / sampler.temperature
     last, following = scaled.sort(descending=True).values[most - 1 : most + 1]
     noise = chance.noise(position, range(len(scaled)))
-    noisy, allowed = scaled + torch.tensor(noise, dtype=torch.float64), scaled >= last
+    noisy = scaled + torch.tensor(noise, dtype=torch.float64)
+    allowed = scaled >= last
     found = []
     for token in tokens:
         lead = torch.minimum(noisy - noisy[token], scaled - following)
@@ -172,8 +178,10 @@ def _through_tree(model: LanguageModel, context: Context) -> Float[Tensor, " voc
     for token in context.tokens[-depth:]:
         steps = ((token + step) % model.vocabulary for step in range(1, DECOYS + 1))
         wrong = [one for one in steps if one != token]
-        siblings, below = [*wrong[:1], token, *wrong[1:]], [token] * len(decoys)
-        first, parents = len(tree) + len(below), [*decoys, *[node] * len(siblings)]
+        siblings = [*wrong[:1], token, *wrong[1:]]
+        below = [token] * len(decoys)
+        first = len(tree) + len(below)
+        parents = [*decoys, *[node] * len(siblings)]
         scores = [1.0] * len(parents)
         tree = tree.grown([*below, *siblings], parents, source="", scores=scores)
         node = first + siblings.index(token)

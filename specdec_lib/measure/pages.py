@@ -13,5 +13,6 @@ def replace_marked(mark: str, text: str, page: Path = README) -> None:
     whole = page.read_text(encoding="utf-8")
     if begin not in whole or end not in whole:
         raise ValueError(f"{page} needs the marks {begin} and {end} around its table")
-    before, after = whole.split(begin)[0], whole.split(end)[1]
+    before = whole.split(begin)[0]
+    after = whole.split(end)[1]
     write_whole(page, f"{before}{begin}\n{text}\n{end}{after}".encode())

@@ -33,7 +33,9 @@ from specdec_lib.workload import Ladder, Prompt, load_ladder
 
 PLACE = DATA / "measured" / "regret.csv"
 SPEED_UP = ["speed_up", "speed_up_low", "speed_up_high"]
-TOKENS, SETTINGS = 64, 5  # of a text, and of each method
+# of a text, and of each method
+TOKENS = 64
+SETTINGS = 5
 EMBEDDED = "SmolLM2-135M and its drafts"
 RECIPE = LadderRecipe(device="cpu", runtime="fast", int8_drafts=True)
 HALVES = ["first", "second"]  # of the held-out prompts
@@ -55,7 +57,8 @@ def measure_regret(
     rows = []
     for name, ladder, samplers, domains, tokens in pairs([*given]):
         workers = cluster if name == EMBEDDED else None
-        table, target = stored_tables(machine_name())["latency"], ladder.target.name
+        table = stored_tables(machine_name())["latency"]
+        target = ladder.target.name
         own = pass_tables(table, "fast", column="seconds")[target]
         passes = pass_tables(table, "int8") | {target: own}
         for sampler, domain in tqdm([*product(samplers, domains)], name):
@@ -142,7 +145,8 @@ def summarise_regret(table: pd.DataFrame) -> pd.DataFrame:
     how much the choice is slower than the setting that was best on the other half of the held-out
     prompts, as the mean over both halves; 0.1 is 10 % slower.
     """
-    rows, keys = [], ["pair", "sampling", "domain"]
+    rows = []
+    keys = ["pair", "sampling", "domain"]
     for key, own in table.groupby(keys, sort=False):
         fixed = own[own.method != PLANNED]
         first, second = (fixed.iloc[fixed[half].argmin()] for half in HALVES)

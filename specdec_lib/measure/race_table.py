@@ -86,11 +86,14 @@ def ratio_table(trials: Sequence[Trial], chosen: Mapping[tuple[float, int], str]
             fastest = min(plain, key=plain.__getitem__, default=None)
             bases = [key for key in by if key[0] in (*HF, LLAMA_CPP) or key == fastest]
             for (method, runtime), (other, its) in product(by, bases):
-                own, base = by[method, runtime], by[other, its]
+                own = by[method, runtime]
+                base = by[other, its]
                 shared = own.index.intersection(base.index)
                 if shared.empty:
-                    both = f"{method}, {runtime} and {other}, {its}"
-                    raise ValueError(f"{both} share no prompt: a ratio is of prompts that both ran")
+                    raise ValueError(
+                        f"{method}, {runtime} and {other}, {its} share no prompt: a ratio is of"
+                        " prompts that both ran"
+                    )
                 names = {"method": method, "runtime": runtime, "baseline": other}
                 names |= {"domain": domain, "chosen": method == finalist}
                 found.append(names | _row(own.loc[shared], base.loc[shared]))
@@ -121,8 +124,10 @@ def stored_race(machine: str, *, edition: str = "exact", folder: Path = MEASURED
     found = pd.read_csv(path) if path.is_file() else pd.DataFrame(columns=COLUMNS)
     found = found[found.edition == edition]
     if found.empty:
-        what = f"no race of the {edition} edition on {machine}"
-        raise ValueError(f"{what} is stored in {folder}; `specdec bench` makes one")
+        raise ValueError(
+            f"no race of the {edition} edition on {machine} is stored in {folder};"
+            " `specdec bench` makes one"
+        )
     return without_few(found)
 
 
@@ -142,7 +147,8 @@ def paired_speed(
     """Tokens per second of a method ÷ another's on the prompts of one sampler that both ran, its 95
     % interval over prompts, and their number; from the rows of one edition and runtime.
     """
-    some, columns = timings.set_index("prompt"), ["timed_tokens", "seconds"]
+    some = timings.set_index("prompt")
+    columns = ["timed_tokens", "seconds"]
     own, base = (some[some.method == name][columns] for name in (method, baseline))
     both = own.merge(base, left_index=True, right_index=True)
     return *interval(*(both[name] for name in both)), len(both)
@@ -187,7 +193,8 @@ def _row(own: pd.DataFrame, base: pd.DataFrame) -> dict[str, object]:
     ratio = interval(*columns, least=LEAST_FOR_WORDS)
     each = base.seconds * own.timed_tokens / (own.seconds * base.timed_tokens)
     each = each[(each > 0) & (each < math.inf)]
-    first, milliseconds = own.iloc[0], 1000 * _per_token(own)
+    first = own.iloc[0]
+    milliseconds = 1000 * _per_token(own)
     return {
         "temperature": first.temperature,
         "top_k": first.top_k,
@@ -236,7 +243,8 @@ def speeds(table: pd.DataFrame) -> str:
         cells: dict[str, list[str]] = {}
         for one in whole[whole.method == method].itertuples():
             # Hugging Face may have run in another precision under each sampler
-            runtime, setting = one.runtime.partition(" ")[0], one.setting.partition(" [")[0]
+            runtime = one.runtime.partition(" ")[0]
+            setting = one.setting.partition(" [")[0]
             ratio = with_interval(one.ratio, one.ratio_low, one.ratio_high)
             own = f"{one.ms_per_token:.2f} | {ratio} | {setting}"
             cells.setdefault(runtime, []).append(own)
@@ -248,7 +256,8 @@ def speeds(table: pd.DataFrame) -> str:
 
 def _conditions(whole: pd.DataFrame, parts: dict[str, pd.DataFrame]) -> str:
     """Where, on what and in which numbers it was measured, in words."""
-    first, fewer = whole.iloc[0], whole.prompts.min()
+    first = whole.iloc[0]
+    fewer = whole.prompts.min()
     most = {name: part.iloc[part.prompts.argmax()] for name, part in parts.items()}
     counts = "; ".join(
         f"{name}: {row.prompts} prompts, {row.tokens:,} tokens, repetition {row.repetition:.2f},"

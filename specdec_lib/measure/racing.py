@@ -37,7 +37,8 @@ def race(
     Raises ValueError if a contender writes another number of tokens, or, where `strict`, an exact
     one another text: it would be timed for other work.
     """
-    places, made = range(len(contenders)), {}
+    places = range(len(contenders))
+    made = {}
     for place in random.Random(f"{seed}/{text.prompt}").sample(places, len(places)):
         made[place] = contenders[place].run(text.prompt_tokens, len(text.tokens), text.chance.seed)
     return [_trial(one, text, made[place], target, strict) for place, one in enumerate(contenders)]

@@ -96,8 +96,10 @@ def replay_draft(
     Raises ValueError if a text ends before its limit and not with a stop token, or a draft learns.
     """
     if len(text.tokens) < text.limit and text.tokens[-1] not in stop_tokens:
-        ends = f"a text of {len(text.tokens)} tokens ends before its limit of {text.limit}"
-        raise ValueError(f"{ends}, and its last token is not a stop token: {list(stop_tokens)}")
+        raise ValueError(
+            f"a text of {len(text.tokens)} tokens ends before its limit of {text.limit}, and its"
+            f" last token is not a stop token: {list(stop_tokens)}"
+        )
     refuse_learners("replay", draft)
     return decode(
         text,

@@ -106,7 +106,8 @@ def tune_lineup(
     """
     say(f"{sampling_of(sampler.temperature, sampler.top_k)}: methods are tuned")
     *_, ladder = ladders.values()
-    prompts, lineup = prompts_in_turn("development", plan.development, plan.source), Lineup()
+    prompts = prompts_in_turn("development", plan.development, plan.source)
+    lineup = Lineup()
     write = partial(write_text, ladder, sampler=sampler, seed=plan.seed, max_new_tokens=plan.tokens)
     texts = [write(prompt) for prompt in prompts]
     options = {"target": ladder.target, "stages": plan.stages, "seed": plan.seed}
@@ -160,11 +161,15 @@ def tune_contenders(
     contender, or there are fewer texts than stages.
     """
     if not contenders or len(texts) < len(stages):
-        got = f"{len(contenders)} and {len(texts)}"
-        raise ValueError(f"tuning needs contenders and at least {len(stages)} texts, got {got}")
-    ordered, used = sorted(texts, key=lambda text: text.loops), 0
+        raise ValueError(
+            f"tuning needs contenders and at least {len(stages)} texts,"
+            f" got {len(contenders)} and {len(texts)}"
+        )
+    ordered = sorted(texts, key=lambda text: text.loops)
+    used = 0
     left = list(contenders)
-    seconds, tokens = dict.fromkeys(left, 0.0), dict.fromkeys(left, 0)
+    seconds = dict.fromkeys(left, 0.0)
+    tokens = dict.fromkeys(left, 0)
 
     def per_token(one: Contender) -> float:
         return 1000 * seconds[one] / max(1, tokens[one])

@@ -23,7 +23,9 @@ from specdec_lib.show import export_guard
 
 PATIENCE = 30  # seconds for one image
 TRIES = 7  # children that are tried
-WIDTH, HEIGHT = 700, 500  # pixels of a figure without a size of its own
+# pixels of a figure without a size of its own
+WIDTH = 700
+HEIGHT = 500
 LAST_WORDS = 2000  # bytes of what a child wrote before it ended
 
 

@@ -32,7 +32,9 @@ from specdec_lib.workload import Ladder, Prompt, seeds
 LADDER = LadderRecipe(device="cpu", runtime="fast")
 PLACE = DATA / "measured" / "predicted.csv"
 SAMPLERS = (Sampler(0.0), Sampler(1.0))
-QUICK, WIDE = (4, 2, 1, 1), (6, 3, 2, 1, 1, 1)  # the draft's tree, and the one that predicts
+# the draft's tree, and the one that predicts
+QUICK = (4, 2, 1, 1)
+WIDE = (6, 3, 2, 1, 1, 1)
 COLUMNS = ["temperature", "name", "predictor", "predicted", "measured", "low", "high", "prompts"]
 RANKS = 16
 # the rank from 0 at which each token of a text would have been guessed; None beyond `RANKS`
@@ -136,7 +138,8 @@ def replay_shape(shape: Shape, taken: Taken) -> Iterator[tuple[int, list[int]]]:
     """The rounds of a tree of this shape: where each starts, and the nodes that the text reaches,
     the root first; it emits as many tokens, but where the text ends.
     """
-    children, start = children_of(shape.parents), 0
+    children = children_of(shape.parents)
+    start = 0
     while start < len(taken):
         reached = [ROOT]
         for rank in taken[start:]:
@@ -165,11 +168,13 @@ def replayed_guesses(shape: Shape, texts: Sequence[Taken]) -> pd.DataFrame:
     """What `rank_rates` reads of the rows of guesses, for a tree of this shape along the texts:
     depth, rank, parent_rank, accepted; without guesses for a text's last token.
     """
-    children, rows = children_of(shape.parents), []
+    children = children_of(shape.parents)
+    rows = []
     for taken in texts:
         for start, nodes in replay_shape(shape, taken):
             for depth, node in enumerate(nodes[: max(0, len(taken) - 1 - start)], 1):
-                above, found = shape.ranks[node] if node else -1, taken[start + depth - 1]
+                above = shape.ranks[node] if node else -1
+                found = taken[start + depth - 1]
                 ranks = range(len(children[node]))
                 rows += [(depth, rank, above, rank == found) for rank in ranks]
     return pd.DataFrame(rows, columns=["depth", "rank", "parent_rank", "accepted"])
@@ -177,7 +182,8 @@ def replayed_guesses(shape: Shape, texts: Sequence[Taken]) -> pd.DataFrame:
 
 def position_rates(texts: Sequence[Taken], *, ranks: int = RANKS) -> pd.DataFrame:
     """How often each rank was taken at all positions: rank, at_risk, rate, low, high, prompts."""
-    lengths, rows = [len(taken) for taken in texts], []
+    lengths = [len(taken) for taken in texts]
+    rows = []
     for rank in range(ranks):
         rate = interval([taken.count(rank) for taken in texts], lengths, share=True)
         rows.append((rank, sum(lengths), *rate, len(texts)))
@@ -221,7 +227,8 @@ def predict_tokens(
 def _expected_by_parent(shape: Shape, looked_at: pd.DataFrame) -> float:
     """`expected_tokens`, with separate rates below depth 1 where the parent was a first guess."""
     deeper = looked_at[looked_at.depth > 1].assign(depth=looked_at.depth - 1)
-    root, first = rank_rates(looked_at[looked_at.depth == 1]), deeper.parent_rank == 0
+    root = rank_rates(looked_at[looked_at.depth == 1])
+    first = deeper.parent_rank == 0
     after = [rank_rates(rows) if len(rows) else [[]] for rows in (deeper[~first], deeper[first])]
     paths = [1.0]
     for parent, depth, rank in [*zip(shape.parents, shape.depths, shape.ranks, strict=True)][1:]:

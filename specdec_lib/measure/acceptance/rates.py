@@ -18,7 +18,8 @@ GUESS = "round depth rank parent_rank siblings source confidence accepted tried"
 ROUND = "round root_position proposed deepest tried accepted emitted source stop".split()
 OF_A_GUESS = ("rank", "source", "confidence", "tried")  # siblings differ in them
 # a confidence is a quotient of products: equal ones differ in the last digits
-DIGITS, SAME = 12, 1e-6
+DIGITS = 12
+SAME = 1e-6
 
 
 def collect(
@@ -35,9 +36,11 @@ def collect(
     rounds     round, root_position, proposed, deepest (the depth of its tree), tried, accepted,
                emitted (a count), source (of the first emitted token), stop ("" before the last one)
     """
-    looked_at, played = [], []
+    looked_at = []
+    played = []
     for setting, prompt, generation in generations:
-        sampler, share = setting.sampler, repetition(generation.tokens)
+        sampler = setting.sampler
+        share = repetition(generation.tokens)
         labels = (setting.name, sampler.temperature, sampler.top_k, setting.rule_name)
         labels += (prompt.domain, share, prompt.name)
         looked_at += [(*labels, *row) for row in _guess_rows(generation)]
@@ -48,10 +51,12 @@ def collect(
 
 def _guess_rows(generation: Generation) -> Iterator[tuple]:
     for number, played in enumerate(generation.rounds):
-        tree, parent_rank = played.tree, -1
+        tree = played.tree
+        parent_rank = -1
         path = (ROOT, *played.path)
         for depth, (node, chosen) in enumerate(zip_longest(path, played.path), 1):
-            children, score = tree.children(node), tree.scores[node]
+            children = tree.children(node)
+            score = tree.scores[node]
             accepted = children.index(chosen) if chosen is not None else len(children)
             for rank, child in enumerate(children):
                 confidence = tree.scores[child] / score if score else 0.0
@@ -74,7 +79,9 @@ def with_gaps(guesses: pd.DataFrame, match: MatchTable) -> pd.DataFrame:
     """The guesses that this match table scored, with a column `gap`, their bin in nats: "0.5–1"; of
     bins of a rank with the same rate the first.  Raises ValueError if it scored none by gaps.
     """
-    names, lows = match.bins, (0.0, *match.edges)  # a gap at an edge lies in the bin above it
+    # a gap at an edge lies in the bin above it
+    names = match.bins
+    lows = (0.0, *match.edges)
 
     def bin_of(rank: int, confidence: float) -> int | None:
         known = [match.rate(rank, low) for low in lows]
@@ -85,8 +92,10 @@ def with_gaps(guesses: pd.DataFrame, match: MatchTable) -> pd.DataFrame:
     binned = guesses.assign(bin=pd.Series(bins, guesses.index))
     found = binned.dropna(subset=["bin"]).sort_values("bin", kind="stable")
     if found.empty:
-        why = "were they scored by another, or at temperature 0?"
-        raise ValueError(f"no guess has a confidence of match table {match.name!r}: {why}")
+        raise ValueError(
+            f"no guess has a confidence of match table {match.name!r}: were they scored by another,"
+            " or at temperature 0?"
+        )
     return found.assign(gap=[names[int(one)] for one in found.pop("bin")])
 
 

@@ -24,7 +24,8 @@ from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.measure.target_text import TargetText, find_text, write_text
 from specdec_lib.workload import Ladder, Pair, Prompt, seeds
 
-TARGET, MAX_GRAM = "target", "Max-Gram"
+TARGET = "target"
+MAX_GRAM = "Max-Gram"
 LONGEST_COPY = 64  # tokens of Max-Gram that are recorded at each place: no setting may want more
 AHEAD = 16  # places after the text that are recorded too: guesses past its end cost passes
 
@@ -103,10 +104,12 @@ def record(
     """
     if not prompts:
         raise ValueError("a recording needs prompts, got none")
-    models, found = _models(ladder), []
+    models = _models(ladder)
+    found = []
     copying = replace(ladder.max_gram, length=LONGEST_COPY)
     for prompt in tqdm(prompts, desc="recording", disable=not progress, mininterval=1):
-        chance, given = Chance(seeds([prompt], seed)[0], sampler), ladder.encode(prompt)
+        chance = Chance(seeds([prompt], seed)[0], sampler)
+        given = ladder.encode(prompt)
         given = given if isinstance(given, Context) else Context.of(given)
         if texts is None:
             options = {"seed": seed, "max_new_tokens": max_new_tokens}

@@ -66,7 +66,9 @@ def replay_cascade(recording: Recording, setting: CascadeSetting) -> CascadeRoun
     running a model.  Raises ValueError if a drafter was not recorded, or this is no cascade.
     """
     _check(recording, setting)
-    levels, text, passes = _Levels(recording, setting, {}), recording.tokens, Counter()
+    levels = _Levels(recording, setting, {})
+    text = recording.tokens
+    passes = Counter()
 
     def propose(start: int) -> tuple[int, int]:
         guesses, spent = levels.level(0, start)
@@ -85,11 +87,14 @@ def replay_cascade(recording: Recording, setting: CascadeSetting) -> CascadeRoun
 
 
 def _check(recording: Recording, setting: CascadeSetting) -> None:
-    drafters, matrix = setting.drafters, converted(setting.matrix, "increments", "increments")
-    unknown, known = {*drafters} - {*recording.choices, MAX_GRAM}, ", ".join(recording.choices)
+    drafters = setting.drafters
+    matrix = converted(setting.matrix, "increments", "increments")
+    unknown = {*drafters} - {*recording.choices, MAX_GRAM}
     if len(matrix) != len(drafters) or unknown or MAX_GRAM in drafters[:-1]:
-        wanted, got = f"a row per drafter of {known}, {MAX_GRAM} (last)", ", ".join(drafters)
-        raise ValueError(f"a setting has {wanted}; got {len(matrix)} rows and {got}")
+        raise ValueError(
+            f"a setting has a row per drafter of {', '.join(recording.choices)}, {MAX_GRAM} (last);"
+            f" got {len(matrix)} rows and {', '.join(drafters)}"
+        )
     if drafters[-1] == MAX_GRAM and max(row[-1] for row in matrix) > LONGEST_COPY:
         raise ValueError(f"{MAX_GRAM} is recorded for {LONGEST_COPY} tokens at most; K is {matrix}")
     if not any(matrix[0]):
@@ -106,7 +111,8 @@ class _Levels(NamedTuple):
     def level(self, row: int, start: int) -> Handed:
         """What the drafters of a row hand to its reviewer from a place of the text on."""
         guesses: list[Guess] = []
-        passes, wanted = Counter(), 0
+        passes = Counter()
+        wanted = 0
         for column, length in enumerate(self.setting.matrix[row]):
             wanted += length
             while len(guesses) < wanted:
@@ -132,7 +138,9 @@ class _Levels(NamedTuple):
 
     def _reviewed(self, column: int, start: int) -> Handed:
         """What a model makes of the level below it, in one pass."""
-        found, name, lenience = [], self.setting.drafters[column], self.setting.lenience
+        found = []
+        name = self.setting.drafters[column]
+        lenience = self.setting.lenience
         guesses, passes = self.level(column + 1, start)
         passes[name] += 1
         greedy = self.recording.sampler.temperature == 0
@@ -146,7 +154,8 @@ class _Levels(NamedTuple):
         return [*found, self._own(name, start + len(guesses))], passes
 
     def _own(self, name: str, place: int) -> Guess:
-        model, place = self.recording.choices[name], self._place(place)
+        model = self.recording.choices[name]
+        place = self._place(place)
         return Guess(model.tokens[place], model.worth[place][model.tokens[place]])
 
     def _place(self, place: int) -> int:

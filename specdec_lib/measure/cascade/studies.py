@@ -36,10 +36,12 @@ LADDER = LadderRecipe(device="cpu", runtime="fast")
 TABLES = ("swi", "versus", "position", "studies", "check")
 VERSUS = ["prices", "cascade", "alone", "chosen", "ratio", "low", "high"]
 SAMPLERS = {"greedy": Sampler(0), "T = 1": Sampler(1.0)}
-THREE, TWO = CASCADES[-1], CASCADES[1]
+THREE = CASCADES[-1]
+TWO = CASCADES[1]
 LENIENCES = (1.0, 1.5, 2.0, 3.0, 5.0, 7.0, 10.0, 20.0)
 # tokens of the weaker model, and of Max-Gram, that the target verifies
-ACROSS, DOWN = range(9), (0, 1, 2, 3, 4, 6, 8, 10, 12, 16)
+ACROSS = range(9)
+DOWN = (0, 1, 2, 3, 4, 6, 8, 10, 12, 16)
 OUTER = ((5, 14, 10), (2, 2, 4), (1, 0, 8))
 INNER = ((0, 0, 0), (0, 1, 4), (0, 3, 0), (0, 1, 10))
 PAIRS = ((1, 10, 10), (2, 10, 4), (4, 0, 6), (6, 2, 3), (3, 5, 0), (1, 24, 2))
@@ -54,7 +56,9 @@ CHECKED = [
     CascadeSetting(drafters, matrix, lenience, exempt)
     for (drafters, matrix), (lenience, exempt) in zip(MATRICES, cycle(LENIENT), strict=False)
 ]
-CHECKED_DOMAINS, CHECKED_TOKENS = 2, 128  # the first prompt of so many, and new tokens
+# the first prompt of so many, and new tokens
+CHECKED_DOMAINS = 2
+CHECKED_TOKENS = 128
 
 
 def measured_tables(
@@ -104,7 +108,8 @@ def measured_tables(
 
 def price_lists(ladder: Ladder, seconds: pd.DataFrame) -> dict[str, Prices]:
     """What a pass of each model costs: by parameters, by the paper's times, as measured here."""
-    reported, models = price_list("pw"), ladder.card["models"]
+    reported = price_list("pw")
+    models = ladder.card["models"]
     return {
         "parameters": {name: models[name]["parameters"] for name in CASCADE},
         "reported": {name: reported[theirs] for name, theirs in CASCADE.items()},
@@ -138,7 +143,9 @@ def domain_tables(
     each cascade's against that of the best drafter alone, `position`, and the `studies` at measured
     prices. `repetition` is the share of all tokens that loop.
     """
-    texts, swi, versus = [one.tokens for one in held_out], [], []
+    texts = [one.tokens for one in held_out]
+    swi = []
+    versus = []
     looping = np.average([*map(repetition, texts)], weights=[*map(len, texts)])
     for name, costs in lists.items():
         best = tune_stacks(development, costs)
@@ -162,7 +169,8 @@ def survival(recordings: Sequence[Recording], drafter: str, *, length: int = 30)
 
     Source: Chen et al. 2024, figure 2.
     """
-    setting, places = CascadeSetting((drafter,), ((length,),)), np.arange(1, length + 1)
+    setting = CascadeSetting((drafter,), ((length,),))
+    places = np.arange(1, length + 1)
     accepted, tried = np.zeros((2, len(recordings), length), dtype=int)
     for text, recording in enumerate(recordings):
         emitted = np.array(replay_cascade(recording, setting).emitted)[:, None]
@@ -203,14 +211,17 @@ def check_replays(
     ladder: Ladder, prompts: Sequence[Prompt], texts: Sequence[TargetText]
 ) -> pd.DataFrame:
     """`CHECKED` settings, replayed and really run: whether every round is equal, and passes."""
-    rows, limit = [], {"max_new_tokens": CHECKED_TOKENS}
+    rows = []
+    limit = {"max_new_tokens": CHECKED_TOKENS}
     for (sampling, sampler), prompt in product(SAMPLERS.items(), prompts):
         [recording] = record([prompt], ladder, sampler, texts=texts, progress=False, **limit)
-        given, chance = ladder.encode(prompt), Chance(seeds([prompt], 0)[0], sampler)
+        given = ladder.encode(prompt)
+        chance = Chance(seeds([prompt], 0)[0], sampler)
         text = RecordedTarget.of(ladder.target, given, recording.tokens, CHECKED_TOKENS)
         for setting in CHECKED:
             run = replay_draft(text, setting.draft(ladder), chance, stop_tokens=ladder.stop_tokens)
-            rounds, played = run.rounds, replay_cascade(recording, setting)
+            rounds = run.rounds
+            played = replay_cascade(recording, setting)
             row = {"sampling": sampling, "domain": prompt.domain, **setting.labels}
             row["rounds"] = len(rounds)
             row["equal"] = played.emitted == tuple(len(one.emitted) for one in rounds)

@@ -36,8 +36,9 @@ def costs_of(
         raise ValueError("an SWI needs at least one recording, got none")
     rounds = [replay_cascade(recording, setting) for recording in recordings]
     if missing := [name for name in rounds[0].passes if not prices.get(name, -1) >= 0]:
-        needed = "a model that runs needs a price of 0 or more"
-        raise ValueError(f"{needed}: {missing[0]} has none in {dict(prices)}")
+        raise ValueError(
+            f"a model that runs needs a price of 0 or more: {missing[0]} has none in {dict(prices)}"
+        )
     if not prices[TARGET] > 0:
         raise ValueError(f"the target's price is above 0, got {prices[TARGET]}")
     return (
@@ -191,7 +192,8 @@ class Replays:
         times the row's SWI the first row's is).  Raises ValueError for other texts, and as
         `costs_of` does.
         """
-        recordings, rows = self._named(texts), []
+        recordings = self._named(texts)
+        rows = []
         lengths = product(setting.drafters, LENGTHS[1:])
         alone = [CascadeSetting((name,), ((length,),)) for name, length in lengths]
         best = max(alone, key=lambda one: replayed_swi(recordings, one, prices))

@@ -86,7 +86,8 @@ def ablations(setting: CascadeSetting) -> dict[str, CascadeSetting]:
     drafter in its row alone; every model guesses token by token; the weakest model takes the place
     of Max-Gram; reviews are not lenient.
     """
-    matrix, alone = setting.matrix, []
+    matrix = setting.matrix
+    alone = []
     for row in setting.matrix:
         alone.append(tuple(0 if any(row[:at]) else length for at, length in enumerate(row)))
     idle = (matrix[0], *((0,) * len(row) for row in matrix[1:]))
@@ -104,7 +105,8 @@ def variants(recordings: Sequence[Recording], prices: Prices) -> dict[str, Casca
     drafters and Max-Gram alone, their lenience, and K00 of the draft above Max-Gram.
     """
     best = tune_stacks(recordings, prices)
-    three, alone = best[CASCADES[-1]].setting, best[MAX_GRAM,].setting
+    three = best[CASCADES[-1]].setting
+    alone = best[MAX_GRAM,].setting
     kinds = {f"ablation: {name}": (ablations(three)[name], LEFT_OUT[name]) for name in LEFT_OUT}
     for value in (1.0, 2.0, 5.0, 10.0):
         start = replace(three, lenience=value)

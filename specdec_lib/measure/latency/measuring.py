@@ -50,7 +50,8 @@ def _curves(ladders: Ladders, ranges: Ranges, progress: bool) -> Iterator[pd.Dat
     """`curves` of every model with the roofline; `ran` is the runtime in the model's own words."""
     models = [(name, model) for name, ladder in ladders.items() for model in ladder.models]
     names = {(model.name, model.runtime): name for name, model in models}
-    every, machine = [model for _, model in models], measure_machine()
+    every = [model for _, model in models]
+    machine = measure_machine()
     options = {"repeats": ranges.repeats, "progress": progress}
     table = curves(time_passes(every, ranges.rows, ranges.contexts, **options))
     table = with_roofline(table, every, machine).assign(ran=table.runtime)
@@ -116,9 +117,10 @@ def stored_tables(machine: str = "", *, folder: Path = PLACE) -> dict[str, pd.Da
     # of the table that is written last
     known = sorted(path.stem.removeprefix("sweeps_") for path in folder.glob("sweeps_*.csv"))
     if not known or (machine and machine not in known):
-        what = f"no measurements of {machine or 'any machine'} in {folder}"
-        there = ", ".join(known) or "none"
-        raise ValueError(f"{what}, there are {there}; `specdec measure latency` makes them")
+        raise ValueError(
+            f"no measurements of {machine or 'any machine'} in {folder}, there are"
+            f" {', '.join(known) or 'none'}; `specdec measure latency` makes them"
+        )
     found = {name: pd.read_csv(folder / f"{name}_{machine or known[0]}.csv") for name in MEASURES}
     return {name: without_few(one) if "prompts" in one else one for name, one in found.items()}
 

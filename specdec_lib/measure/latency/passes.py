@@ -28,7 +28,8 @@ from specdec_lib.theory import Machine, PassTable, roofline_seconds
 
 ROWS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
 CONTEXTS = (64, 256, 1024)
-MODEL, PLACE = ["model", "runtime"], ["rows", "context_tokens"]
+MODEL = ["model", "runtime"]
+PLACE = ["rows", "context_tokens"]
 COPIED = 64 * 2**20  # numbers: 256 MB in float32, far more than any cache
 REPEATS = 7
 MULTIPLIED = 1536  # rows and columns of the matrices that are multiplied
@@ -64,8 +65,10 @@ def time_passes(
     if not names or len(set(names)) < len(names):
         raise ValueError(f"timing needs models of different names or runtimes, got {names}")
     if not rows or not contexts or min(*rows, *contexts, repeats) < 1:
-        got = f"rows {[*rows]}, contexts {[*contexts]}, repeats={repeats}"
-        raise ValueError(f"timing needs rows, contexts and repeats from 1, got {got}")
+        raise ValueError(
+            f"timing needs rows, contexts and repeats from 1, got rows {[*rows]},"
+            f" contexts {[*contexts]}, repeats={repeats}"
+        )
     turns = tqdm(range(-1, repeats), desc="passes", disable=not progress, mininterval=1)
     table = pd.DataFrame(one for turn in turns for one in one_repeat(models, rows, contexts, turn))
     return table[table.repeat >= 0].reset_index(drop=True)
@@ -87,7 +90,8 @@ def one_repeat(
         for length, count in enumerate(counts, tokens + 1):
             context = context.extended(text[length - 1 : length])
             tree = TokenTree.of_paths(context, [text[length + 1 : length + count]])
-            before, started = model.usage, time.perf_counter()
+            before = model.usage
+            started = time.perf_counter()
             float(model.score(context, tree)[-1, 0])  # waits for a device that runs ahead
             seconds = time.perf_counter() - started
             network = math.nan if before is None else _seconds_of_one(model, before, count)
@@ -101,8 +105,10 @@ def _seconds_of_one(model: LanguageModel, before: Usage, rows: int) -> float:
     assert model.usage is not None  # it counted before
     spent = model.usage - before
     if (spent.passes, spent.rows) != (1, rows):
-        ran = f"{model.name} ran {spent.passes} over {spent.rows} in all"
-        raise ValueError(f"one pass over {rows} rows was to be timed, {ran}")
+        raise ValueError(
+            f"one pass over {rows} rows was to be timed, {model.name} ran {spent.passes} over"
+            f" {spent.rows} in all"
+        )
     return spent.seconds
 
 
@@ -165,8 +171,9 @@ def pass_tables(
         size = group.context_tokens.nunique() * group["rows"].nunique()
         twice = group.duplicated(PLACE).any()
         if twice or len(group) < size or not np.isfinite(group[column].astype(float)).all():
-            got = f"{len(group)} for {size} places"
-            raise ValueError(f"{model} needs one value of {column} per place, got {got}")
+            raise ValueError(
+                f"{model} needs one value of {column} per place, got {len(group)} for {size} places"
+            )
         grid = group.pivot(index="context_tokens", columns="rows", values=column)
         places = (tuple(map(int, grid.columns)), tuple(map(int, grid.index)))
         seconds = grid.to_numpy(float).tolist()

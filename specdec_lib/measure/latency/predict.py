@@ -67,10 +67,12 @@ def time_settings(ladder: Ladder, sampler: Sampler, ranges: Ranges, progress: bo
     racing = our_contenders(ladder.target, settings)
     timings = race_prompts(racing, ladder, held_out, tokens=ranges.max_new_tokens, seed=ranges.seed)
     limits = {"max_new_tokens": ranges.max_new_tokens, "stop_tokens": ladder.stop_tokens}
-    own, target = seeds(development, ranges.seed), ladder.target
+    own = seeds(development, ranges.seed)
+    target = ladder.target
     for number in tqdm(range(len(held_out)), desc="clock", disable=not progress, mininterval=1):
         place = number % len(development)
-        prompt, chance = ladder.encode(development[place]), Chance(own[place], sampler)
+        prompt = ladder.encode(development[place])
+        chance = Chance(own[place], sampler)
         for one in settings:
             done, _ = time_rounds(target, one.draft, prompt, chance, **limits)
             of_all = {0: done}  # whatever situation they began in
@@ -94,7 +96,8 @@ def beside_predictions(prediction: pd.DataFrame, timings: pd.DataFrame) -> pd.Da
     plain = prediction.predicted[prediction.draft == AUTOREGRESSIVE].iloc[0]
     found = prediction.rename(columns={"tokens_per_round": "foreseen_tokens_per_round"})
     both = found.merge(measured, on="draft", validate="1:1")
-    gain, error = both.predicted / plain, both.predicted / both.measured - 1
+    gain = both.predicted / plain
+    error = both.predicted / both.measured - 1
     return both.assign(predicted_speed_up=gain, error=error)
 
 
@@ -105,7 +108,8 @@ def measured_speed_ups(timings: pd.DataFrame) -> pd.DataFrame:
     timings    a row per trial
     """
     rows = timings.rename(columns={"setting": "draft", "method": "kind"})
-    by, sides = ("draft", "kind"), ("tokens", "seconds")
+    by = ("draft", "kind")
+    sides = ("tokens", "seconds")
     found = ratios(rows, *sides, by=by).rename(columns={"value": "measured"})
     gain = ratios(rows.assign(sampling=""), *sides, by=by, baseline=AUTOREGRESSIVE)
     found[["speed_up", "speed_up_low", "speed_up_high"]] = gain[["value", "low", "high"]]
@@ -136,7 +140,8 @@ def predict_speeds(trials: pd.DataFrame, tables: Mapping[str, PassTable]) -> pd.
     trials    as of `fit_overheads`; a setting is a draft, and its method the kind
     tables    pass seconds by model, as the models count them themselves
     """
-    overheads, rows = fit_overheads(trials), []
+    overheads = fit_overheads(trials)
+    rows = []
     for (kind, name), own in trials.groupby(["method", "setting"], sort=False):
         work = whole(own)
         overhead = overheads[str(kind)]

@@ -53,7 +53,8 @@ def traverse(
     def tested(node: int, kept: float) -> Verdict | None:
         wanted = chance.sampler.probs(target_logits[node])
         for child in tree.children(node):
-            token, row = tree.tokens[child], tree.rows[child]
+            token = tree.tokens[child]
+            row = tree.rows[child]
             ratio = _ratio(kept, wanted, token, row)
             if ratio > 0 and (verdict := tested(child, min(1.0, ratio))):
                 return verdict
@@ -96,7 +97,8 @@ def k_seq(tree: TokenTree, target_logits: Float[Tensor, "nodes vocab"], chance: 
     Source: Sun et al. 2023 (SpecTr), Algorithm 2, K-SEQ.
     """
     check_rows(tree, target_logits)
-    path, node = [], ROOT
+    path = []
+    node = ROOT
     while True:
         wanted = chance.sampler.probs(target_logits[node])
         children = tree.children(node)
@@ -120,13 +122,15 @@ def least_slack(wanted: Distribution, offered: Distribution, draws: int) -> floa
     offered) is the probability that one draw is accepted; found by bisection, rounded up.
     """
     possible = (offered > 0).nonzero()[:, 0]
-    wanted, offered = wanted[possible].double(), offered[possible].double()
+    wanted = wanted[possible].double()
+    offered = offered[possible].double()
 
     def claims(slack: float) -> float:
         rate = float(torch.minimum(wanted / slack, offered).sum())
         return (1 - (1 - rate) ** draws) - slack * rate
 
-    low, high = 1.0, float(draws)
+    low = 1.0
+    high = float(draws)
     if draws < 2 or claims(low) <= 0:
         return low
     for _ in range(HALVINGS):
@@ -152,6 +156,8 @@ def _shared_row(tree: TokenTree, children: Sequence[int], wanted: Distribution) 
     drawn_from = [tree.rows[child] for child in children]
     rows = [row for row in drawn_from if row is not None]
     if len(rows) < len(children) or any(not torch.equal(row, rows[0]) for row in rows):
-        drawn = "k_seq takes siblings that were drawn independently from one distribution"
-        raise ValueError(f'{drawn}, got others; use siblings="iid"')
+        raise ValueError(
+            "k_seq takes siblings that were drawn independently from one distribution, got others;"
+            ' use siblings="iid"'
+        )
     return rows[0].to(wanted) if rows else torch.zeros_like(wanted)

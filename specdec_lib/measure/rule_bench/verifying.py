@@ -82,7 +82,8 @@ def verify_prompt(
     draws    seeds per context, which all rules share; "ranked" siblings, whose rule has only
              samples, have twice as many, and "top" ones one
     """
-    context, text = Context.of(ladder.encode(prompt)), _text(ladder, prompt, sampler, seed)
+    context = Context.of(ladder.encode(prompt))
+    text = _text(ladder, prompt, sampler, seed)
     sums: dict[tuple[str, str, str], Counter] = defaultdict(Counter)
     numbers = {"ranked": 2 * draws, "top": 1, "iid": draws, "distinct": draws}
     for part, (shape, widths), siblings in product(range(contexts), SHAPES.items(), RULES):
@@ -92,10 +93,12 @@ def verify_prompt(
         draft = TreeDraft(ladder.draft, widths=widths, siblings=siblings)
         for draw in range(numbers[siblings]):
             chance = Chance(seeds([prompt], seed + draw + 1)[0], sampler)
-            tree, rows = draft.propose(here, chance), ladder.target.usage.rows
+            tree = draft.propose(here, chance)
+            rows = ladder.target.usage.rows
             started = time.process_time()
             logits = ladder.target.score(here, tree)
-            seconds, rows = time.process_time() - started, ladder.target.usage.rows - rows
+            seconds = time.process_time() - started
+            rows = ladder.target.usage.rows - rows
             fresh = int(tree.guesses <= rows <= len(tree))  # none known, none else read
             cost = {"passes": fresh, "pass_microseconds": fresh * 1e6 * seconds}
             for name, found in verify_tree(tree, logits, chance, siblings=siblings).items():
@@ -151,7 +154,9 @@ def verify_tree(
     probs = torch.stack([chance.sampler.probs(logits) for logits in target_logits]).double()
     probs /= probs.sum(dim=-1, keepdim=True)
     rows = (None if row is None else row.double() / row.double().sum() for row in tree.rows)
-    precise, log_probs, found = replace(tree, rows=tuple(rows)), probs.log(), {}
+    precise = replace(tree, rows=tuple(rows))
+    log_probs = probs.log()
+    found = {}
     for rule in RULES[siblings]:
         if rule is k_seq and max(tree.depths) == tree.guesses:
             continue  # on a chain it is `reject`
@@ -191,7 +196,8 @@ def bounds(
     and `tokens`: 1 + Σ over the distinct paths of a tree of min(1, the target's probability of the
     path ÷ that of its being proposed). No rule's expected tokens exceed its mean over drawn trees.
     """
-    tokens, paths = 1.0, {tree.path_tokens(node): tree.path(node) for node in range(1, len(tree))}
+    tokens = 1.0
+    paths = {tree.path_tokens(node): tree.path(node) for node in range(1, len(tree))}
     for path_tokens, path in paths.items():
         above = [tree.parents[node] for node in path]
         ratio = math.prod(probs[above, list(path_tokens)].tolist())
@@ -200,7 +206,8 @@ def bounds(
             rows = [_offered(tree, children) for children in below]
             ratio /= proposed(rows, path_tokens, list(map(len, below)), siblings)
         tokens += min(1.0, ratio)
-    children, wanted = tree.children(ROOT), probs[ROOT].numpy()
+    children = tree.children(ROOT)
+    wanted = probs[ROOT].numpy()
     if siblings == "top":
         first = float(wanted[[*{tree.tokens[child] for child in children}]].sum())
     elif siblings == "iid" or len(children) == 1:

@@ -66,7 +66,9 @@ class Claim(NamedTuple):
         interval. The sign is that of the distance from `no_effect`, and our interval, if there
         is one, must be on one side of it. Further off, a bound is "opposite".
         """
-        ours, theirs, neutral = self.ours, self.paper_value, self.no_effect
+        ours = self.ours
+        theirs = self.paper_value
+        neutral = self.no_effect
         if math.isnan(ours) or math.isnan(theirs):
             return "not testable here"
         low, high = (ours if math.isnan(end) else end for end in (self.low, self.high))

@@ -204,7 +204,10 @@ def grow_guesses(guesser, window, keys):
     guess_scores = np.empty(most)
     made = 0
     size = 1 + (budget if budget else most)
-    nodes, scores, node = np.zeros((3, size), np.int64), np.ones(size), 0  # token, parent, depth
+    # token, parent, depth
+    nodes = np.zeros((3, size), np.int64)
+    scores = np.ones(size)
+    node = 0
     while True:
         depth = nodes[2, node]
         if depth < len(widths) and node + 1 < size:

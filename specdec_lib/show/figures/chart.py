@@ -20,8 +20,13 @@ from specdec_lib.show.figures.theme import INK, SCREEN, escape, names_of, short,
 
 PLAIN = {"line": {"dash": "dot", "width": 1.5, "color": INK}, "layer": "below"}  # plain decoding
 WIDEST = 1160  # pixels of a figure: it fits a page
-LETTER, KEY, LEGEND_ROW = 6.8, 46, 24  # pixels: of a letter, of a legend's mark, of its line
-HEADLINE, HEADLINE_LETTER = 21, 8.0  # pixels
+# pixels: of a letter, of a legend's mark, of its line
+LETTER = 6.8
+KEY = 46
+LEGEND_ROW = 24
+# pixels
+HEADLINE = 21
+HEADLINE_LETTER = 8.0
 Numbers = str | float | Sequence[float] | pd.Series
 
 

@@ -18,9 +18,16 @@ Spot = tuple[float, float]
 THIN = {"color": INK, "width": 1.3}
 SHADES = [[0, "#F4F9FC"], [1, GAIN]]
 DEEP = 0.55  # of the shades, from which on white is easier to read
-STEP, LEAF, NODE, HEAD, APART = 44.0, 28.0, 25.0, 44.0, 28.0  # pixels
+# pixels
+STEP = 44.0
+LEAF = 28.0
+NODE = 25.0
+HEAD = 44.0
+APART = 28.0
 PAGE = 900.0  # pixels that a line of shapes may fill
-CHARACTER, LINE = 8.2, 26.0  # pixels
+# pixels
+CHARACTER = 8.2
+LINE = 26.0
 COLUMNS = 92  # characters before a line is broken
 INSET = 8.0  # pixels left of the text
 

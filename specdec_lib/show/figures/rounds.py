@@ -17,9 +17,16 @@ from specdec_lib.show.tables import check_path, nodes
 EMITTED = "target"  # the source of the correction or bonus token
 SEES = {"itself": "#0072B2", "an ancestor": "#56B4E9", "hidden": "rgba(128,128,128,0.14)"}
 LABEL = 12  # characters
-CHARACTER, HALF_BOX, ROW, GAP = 8.0, 11.0, 31.0, 78.0  # pixels
+# pixels
+CHARACTER = 8.0
+HALF_BOX = 11.0
+ROW = 31.0
+GAP = 78.0
 LETTER = 8.4  # pixels of a title's
-WIDTH, LINE, AROUND = 760, 26, 150  # pixels: of a step, of its candidate, of what is around
+# pixels: of a step, of its candidate, of what is around
+WIDTH = 760
+LINE = 26
+AROUND = 150
 CHOSEN = SOURCES["target"]
 GUESSED = SOURCES["draft"]
 FONT = {"family": MONOSPACE, "size": 12}

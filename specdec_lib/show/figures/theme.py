@@ -23,7 +23,9 @@ PROPORTIONAL = "Open Sans, Helvetica Neue, Helvetica, Arial, sans-serif"
 
 SOURCES = {"target": "#D55E00", "draft": "#0072B2", "middle": "#56B4E9", "n-gram": "#009E73"}
 SOURCES |= {"prompt": "#E69F00", "generation": "#F0E442", "bigram": "#CC79A7", "context": "#999999"}
-LOSS, GAIN = SOURCES["target"], SOURCES["draft"]  # slower and faster than plain decoding
+# slower and faster than plain decoding
+LOSS = SOURCES["target"]
+GAIN = SOURCES["draft"]
 MODEL_NAMES = {"draft": "one-layer draft"}  # of a model, where "draft" might be read as a role
 MEANINGS = SOURCES | {called: SOURCES[name] for name, called in MODEL_NAMES.items()}
 MEANINGS |= {"Max-Gram": SOURCES["n-gram"], "ours": SOURCES["draft"], "paper": INK}

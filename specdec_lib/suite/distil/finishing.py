@@ -37,7 +37,9 @@ MAKERS = {"middle.safetensors": "train", "draft.safetensors": "train", "katz.npz
 
 SAMPLERS = (Sampler(0.7), Sampler(1.0), Sampler(1.0, top_k=50))
 EDGES = (0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)
-RANKS, LENGTH = 8, 128  # guesses that are looked at, and tokens of each text
+# guesses that are looked at, and tokens of each text
+RANKS = 8
+LENGTH = 128
 PRIOR = 20  # positions at the rank's own rate that are added to each bin: a rare one says little
 PAIRS = [(one, "target") for one in ("middle", "draft", "n-gram")]
 PAIRS += [("draft", "middle"), ("n-gram", "draft")]

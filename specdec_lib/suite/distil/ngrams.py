@@ -38,14 +38,20 @@ from specdec_lib.workload import Ladder, Prompt, load_ladder, seeds
 ORDER = 3
 TEMPERATURE = 1.5
 GIVEN = 16  # tokens of an answer that a sample starts from; they are not counted
-LENGTH, ROWS = 240, 256  # of a sample, and samples at a time
-PIECE, PIECES = 1_000_000, 4  # tokens sampled with one seed and kept in one file, and such files
+# of a sample, and samples at a time
+LENGTH = 240
+ROWS = 256
+# tokens sampled with one seed and kept in one file, and such files
+PIECE = 1_000_000
+PIECES = 4
 BYTES = 3_000_000  # of the stored table
 
 PLACE = DATA / "measured" / "katz_growth.csv"
 SAMPLERS = {"greedy": Sampler(0), "T = 1": Sampler(1.0)}
 SIZES = (0.125, 0.25, 0.5, 1, 2, 4)  # millions of sampled tokens
-RANKS, TEXT_TOKENS = 4, 128  # guesses that are looked at, and tokens of each text
+# guesses that are looked at, and tokens of each text
+RANKS = 4
+TEXT_TOKENS = 128
 # the chance of a text, and per token the ORDER before it, its position, and the draft's choice
 Along = list[tuple[Chance, list[tuple[tuple[int, ...], int, int]]]]
 
