@@ -50,7 +50,7 @@ def recipe(tmp_path_factory) -> LadderRecipe:
 @pytest.fixture(scope="module")
 def client() -> Iterator[Client]:
     options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
-    with LocalCluster(**options) as local, Client(local) as found:
+    with LocalCluster(**options) as local, Client(local, set_as_default=False) as found:
         yield found
 
 

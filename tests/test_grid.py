@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from distributed import Client, LocalCluster
+from distributed import LocalCluster
 from toys import write_toy
 
 from specdec_lib.suite.reproduce import grid as grids
@@ -97,7 +97,7 @@ def test_workers_run_it_too(grid, toys, tmp_path, monkeypatch):
     assert run(grid, toys, tmp_path / "here") == 0
     monkeypatch.setenv("SPECDEC_CACHE", str(tmp_path / "other"))
     options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
-    with LocalCluster(**options) as local, Client(local):
+    with LocalCluster(**options) as local:
         address = local.scheduler_address
         assert run(grid, toys, tmp_path / "there", "--scheduler", address) == 0
     here, there = (tmp_path / place / "00_toy.csv" for place in ("here", "there"))

@@ -170,7 +170,7 @@ def _answers(
     try:
         for key, item in items.items():
             keys[_send(cluster.client, call, item, refused)] = key
-        coming = as_completed([*keys])
+        coming = as_completed([*keys], loop=cluster.client.loop)  # it need not be the default one
         for future in coming:
             key = keys[future]
             try:
