@@ -126,3 +126,11 @@ def test_steps_or_seconds_are_given():
     for none in ({"steps": 0}, {"seconds": 0.0}):
         with pytest.raises(ValueError, match="has steps or seconds above 0, got 0"):
             train_online(students(target), Teacher(target, HEAD), texts(), batch_tokens=60, **none)
+
+
+def test_a_training_in_which_no_step_fits_has_seen_nothing():
+    target = network()
+    seen = train_online(
+        students(target), Teacher(target, HEAD), texts(), batch_tokens=60, seconds=1e-12
+    )
+    assert seen == {"steps": 0, "answer_tokens": 0, "positions": 0, "losses": {}}

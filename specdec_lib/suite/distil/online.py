@@ -177,7 +177,7 @@ def train_online(
             saved = time.monotonic()
     if checkpoint:
         store_checkpoint(checkpoint, trained, of, step)
-    answers, positions = (sum(column) for column in zip(*sizes, strict=True))
+    answers, positions = map(sum, zip(*sizes, (0, 0), strict=True))  # maybe of no step
     seen = {"answer_tokens": answers, "positions": positions}
     return {"steps": step, **seen, "losses": rounded(losses)}
 
