@@ -69,6 +69,13 @@ def one(found: pd.DataFrame, method: str, domain: str = "all") -> pd.Series:
     return row
 
 
+def test_domains_of_prompts_with_names_of_their_own_are_given():
+    named = {"a/1": "first", "b/1": "second"}
+    found = ratio_table(TIMINGS, {}, named)
+    assert set(found.domain) == {"all", *named.values()}
+    assert set(table(TIMINGS).domain) == {"all", "a", "b"}  # the control: from the names
+
+
 def fake(name: str, seconds: float, tokens: tuple[int, ...] | None = None, log: list | None = None):
     """A contender that takes so many seconds per token."""
 

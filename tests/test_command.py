@@ -14,7 +14,7 @@ from typing import get_args
 import pytest
 
 from specdec_lib.core.files import check_output, write_whole
-from specdec_lib.measure.options import Dtype, Runtime
+from specdec_lib.measure.options import Dtype, Runtime, table_places
 from specdec_lib.measure.pages import replace_marked
 from specdec_lib.models.loading import DTYPES, RUNTIMES
 from specdec_lib.suite import command
@@ -155,6 +155,15 @@ def test_a_place_that_cannot_be_written_is_found_before_measuring(verb, link, mo
     monkeypatch.setattr("specdec_lib.workload.load_ladder", lambda *_, **__: pytest.fail("loaded"))
     with pytest.raises(ValueError, match=r"is a link|/dev/full cannot be written to"):
         run(*verb.split())
+
+
+def test_a_table_is_written_where_csv_says_and_nowhere_else(tmp_path):
+    own = tmp_path / "own.csv"
+    usual, page = tmp_path / "usual.csv", tmp_path / "README.md"
+    assert table_places(None, None, usual, page) == (usual, page)
+    assert table_places(own, None, usual, page) == (own, None)
+    assert table_places(own, "mine.jsonl", usual, page) == (own, None)
+    assert table_places(None, "mine.jsonl", usual, page) == (None, None)
 
 
 @pytest.mark.parametrize("verb", ["bench", "measure cascades", "measure latency"])

@@ -48,7 +48,10 @@ def test_a_run_that_fails_is_told_and_tried_again_and_the_others_are_kept(
 ):
     write_toy(toys, "00_toy", TABLE.replace("table =", "assert width < 4\ntable ="), PARAMETERS)
     assert run(grid, toys, tmp_path / "out") == 1
-    assert "AssertionError" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    failed = tmp_path / "out" / "runs" / "00_toy" / "002_width=4_name=a"
+    assert "AssertionError" in said and f"the run is kept in {failed}\n" in said
+    assert said.count("the run is kept in") == 2 and (failed / "runs" / "00_toy.ipynb").is_file()
     told = pd.read_csv(tmp_path / "out" / "grid.csv")
     assert told.error.isna().tolist() == [True, True, False, False]
     again = []
@@ -61,6 +64,7 @@ def test_a_run_that_fails_is_told_and_tried_again_and_the_others_are_kept(
     "content, said",
     [
         ("wide: [1]", "00_toy has no parameter wide; there are "),
+        ("wide: [1]\n2: [1]", "00_toy has no parameter 2, wide; there are "),
         ("width: 3", "a list of values for each parameter"),
         ("width: []", "a list of values for each parameter"),
         ("- 3", "a list of values for each parameter"),

@@ -1,6 +1,7 @@
 """The target's texts: those of plain decoding, kept, and counted along."""
 
 import copy
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -8,6 +9,7 @@ from functools import partial
 import pytest
 import torch
 from sweeps import count_decoded, without_seconds
+from tiny import tiny_ladder
 
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.decode import decode
@@ -19,7 +21,7 @@ from specdec_lib.measure import target_text, text_writing
 from specdec_lib.measure.fingerprints import fingerprint
 from specdec_lib.measure.replaying import sweep
 from specdec_lib.measure.row_cache import RowCache
-from specdec_lib.measure.settings.setting import Setting
+from specdec_lib.measure.settings.setting import GREEDY, Setting
 from specdec_lib.measure.target_text import (
     TargetText,
     find_text,
@@ -31,7 +33,7 @@ from specdec_lib.measure.target_text import (
 )
 from specdec_lib.measure.text_writing import write_batched, write_texts
 from specdec_lib.models.students import assemble, read_about
-from specdec_lib.workload import Ladder, Prompt, seeds
+from specdec_lib.workload import Ladder, Prompt, load_prompts, seeds
 
 LENGTH = 24
 
@@ -189,3 +191,39 @@ def test_a_damaged_file_of_tensors_is_refused_in_one_line(content, ladder, promp
     for read in (load_texts, read_about, partial(assemble, ladder.target.model)):
         with pytest.raises(ValueError, match=r"texts.safetensors is damaged, or no such .*: ."):
             read(path)
+
+
+def test_texts_after_embedded_prompts_are_the_stored_ones_or_missing(tmp_path, monkeypatch):
+    """Never written anew in silence, by another runtime."""
+    monkeypatch.setattr(text_writing, "write_texts", lambda *_, **__: pytest.fail("written"))
+    prompts = load_prompts("chat", "held-out", 2)
+    found = text_writing.texts_after(prompts, [GREEDY], tiny_ladder())
+    assert all(target_text.find_text(found, prompt, GREEDY) for prompt in prompts)
+    monkeypatch.setattr(target_text, "TEXTS", tmp_path)
+    with pytest.raises(ValueError, match="is missing; `specdec measure texts` writes it"):
+        text_writing.texts_after(prompts, [GREEDY], tiny_ladder())
+
+
+def test_texts_after_other_prompts_are_written_once(tmp_path, monkeypatch):
+    monkeypatch.setenv("SPECDEC_CACHE", str(tmp_path))
+    mine = [Prompt("mine/1", "say hello", "mine", "held-out", "here")]
+    ladder = tiny_ladder()
+    first = text_writing.texts_after(mine, [GREEDY], ladder, max_new_tokens=5)
+    read = ladder.target.usage
+    assert text_writing.texts_after(mine, [GREEDY], ladder, max_new_tokens=5) == first
+    assert ladder.target.usage == read and len(first) == 1
+
+
+def test_both_splits_of_every_domain_are_needed(tmp_path):
+    lines = [
+        {"text": text, "domain": domain, "split": split}
+        for text, domain, split in (("a", "x", "development"), ("b", "x", "held-out"))
+    ]
+    file = tmp_path / "mine.jsonl"
+    file.write_text("\n".join(map(json.dumps, lines)))
+    found = target_text.prompts_of_splits(str(file), 5, 5)
+    assert {name: [len(its) for its in both] for name, both in found.items()} == {"x": [1, 1]}
+    alone = {"text": "c", "domain": "y", "split": "held-out"}
+    file.write_text("\n".join(map(json.dumps, [*lines, alone])))
+    with pytest.raises(ValueError, match=r"needs prompts of both splits, .*; 'y' has one"):
+        target_text.prompts_of_splits(str(file), 5, 5)

@@ -91,8 +91,6 @@ def is_a(value: Any, hint: Any) -> bool:
     """Whether a value, with all elements or entries, is of the kind that an annotation names."""
     kind = get_origin(hint)
     parts = get_args(hint)
-    if isinstance(hint, TypeVar):
-        return is_a(value, hint.__bound__)
     if kind in UNIONS:
         return any(is_a(value, one) for one in parts)
     if kind is Annotated:
@@ -105,6 +103,8 @@ def is_a(value: Any, hint: Any) -> bool:
         )
     if _is_collection(kind):
         return _holds(value, kind, parts)
+    if isinstance(hint, TypeVar):
+        return is_a(value, hint.__bound__)
     leaf = WIDER.get(hint, hint) if kind is None else kind
     if leaf in (Integral, Real) and isinstance(value, bool | np.bool_):
         return False  # Python takes True for 1

@@ -123,7 +123,9 @@ def race_all(
     versions = f"python {platform.python_version()}, torch {torch.__version__}"
     versions += f", transformers {transformers.__version__}"
     where = {"machine": name, "threads": torch.get_num_threads(), "versions": versions}
-    table = without_few(ratio_table(timings, chosen).assign(edition=edition, **where))
+    raced = prompts_in_turn("held-out", max(plan.prompts), plan.source)
+    domains = {prompt.name: prompt.domain for prompt in raced}
+    table = without_few(ratio_table(timings, chosen, domains).assign(edition=edition, **where))
     print(table[SHOWN].round(2).to_string(index=False))
     if smoke or out is None:
         print("nothing was kept")
@@ -134,8 +136,8 @@ def race_all(
     for (place, columns), one in zip(race_files(out, name).items(), tables, strict=True):
         write_table(place, one.assign(edition=edition), columns)
     if out == MEASURED:
-        for mark, page, raced in shown_races(edition):
-            replace_marked(mark, speeds(raced), page)
+        for mark, page, shown in shown_races(edition):
+            replace_marked(mark, speeds(shown), page)
     print(f"written to {out}")
     return table
 

@@ -65,16 +65,13 @@ Out = Annotated[Path | None, place("the folder that is written to")]
 OwnPrompts = Annotated[
     str | None,
     Parameter(
-        name="--prompts",
         help="a prompt set by name, or a file FILE.jsonl, in place of the embedded prompts; tables"
         " are then written where --csv or --out says",
     ),
 ]
 Limit = Annotated[int, Parameter(help="the first so many prompts of each set")]
-DomainLimit = Annotated[int, Parameter(name="--limit", help="so many prompts of each domain")]
-SplitLimit = Annotated[
-    int, Parameter(name="--limit", help="so many prompts of each domain and split")
-]
+DomainLimit = Annotated[int, Parameter(help="so many prompts of each domain")]
+SplitLimit = Annotated[int, Parameter(help="so many prompts of each domain and split")]
 MaxNewTokens = Annotated[int, Parameter(help="new tokens per prompt, at most")]
 Temperature = Annotated[float, Parameter(help="of sampling; 0 is greedy")]
 TopK = Annotated[int | None, Parameter(help="sample among the k likeliest tokens")]
@@ -127,15 +124,15 @@ def check_folders(
 def table_places(
     csv: Path | None, prompts: str | None, place: Path, *others: Path
 ) -> tuple[Path | None, ...]:
-    """Where tables are written, checked before any work: that of --csv or `place`, then `others`;
-    with prompts of one's own, which are none of the stored measurement, only what --csv names.
+    """Where tables are written, checked before any work: `place` and `others`, or where --csv is
+    given that alone; prompts of one's own are none of the stored measurement, and need it.
     """
     check_csv(csv)
-    if prompts is not None:
+    if prompts is not None or csv is not None:
         return csv, *(None for _ in others)
     for one in (place, *others):
         check_output(one)
-    return csv or place, *others
+    return place, *others
 
 
 def output_folder(out: Path | None, prompts: str | None, usual: Path) -> Path:

@@ -172,6 +172,7 @@ def write_plan(
     prompts: tuple[Sequence[Prompt], Sequence[Prompt]],
     limits: Mapping[str, int],
     *,
+    source: str,
     asked: str,
     cluster: Cluster | None = None,
 ) -> None:
@@ -179,11 +180,12 @@ def write_plan(
 
     prompts    for development, and held out
     limits     `tokens`, `settings` and `seed` of `make_plan`
+    source     the set or file that the prompts come from
     asked      the runtime that was asked for: where auto took the reference, a line says why
     """
     development, held_out = prompts
     counts = f"{len(development)} development and {len(held_out)} held-out prompts"
-    print(f"{ladder.target.runtime}; {counts} of {development[0].domain}", flush=True)
+    print(f"{ladder.target.runtime}; {counts} of {source}", flush=True)
     for note in notes_on(ladder, asked):
         print(note, flush=True)
     keep = cache_folder() / "plan"

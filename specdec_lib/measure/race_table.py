@@ -66,16 +66,22 @@ def race_files(folder: Path, machine: str) -> dict[Path, list[str]]:
     return {folder / f"race_{machine}{end}.csv": [*columns] for end, columns in ends.items()}
 
 
-def ratio_table(trials: Sequence[Trial], chosen: Mapping[tuple[float, int], str]) -> pd.DataFrame:
+def ratio_table(
+    trials: Sequence[Trial],
+    chosen: Mapping[tuple[float, int], str],
+    domains: Mapping[str, str] | None = None,
+) -> pd.DataFrame:
     """A row per method, runtime, baseline, sampler and domain, and for all domains together, on the
     prompts that method and baseline share; of the autoregressive contenders the fastest, of
     whatever runtime, is that baseline.
 
-    chosen    per temperature and top-k, which finalist was fastest on development prompts
+    chosen     per temperature and top-k, which finalist was fastest on development prompts
+    domains    by a prompt's name; without, what stands before the "/" of it
     """
     found = []
     table = race_rows(trials).sort_values("prompt", kind="stable")
-    table["domain"] = table.prompt.str.partition("/")[0]
+    named = table.prompt.str.partition("/")[0]
+    table["domain"] = named if domains is None else table.prompt.map(domains)
     for sampler, raced in table.groupby(["temperature", "top_k"], sort=False):
         finalist = chosen.get(cast(tuple[float, int], sampler))
         for domain in (ALL, *dict.fromkeys(raced.domain)):

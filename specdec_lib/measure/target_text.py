@@ -19,7 +19,7 @@ from specdec_lib.core.decode import decode
 from specdec_lib.core.files import DATA, tensor_file, write_whole
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.measure.settings.setting import GREEDY, TOP_50, WARM
-from specdec_lib.workload import DOMAINS, WHOLE, Ladder, Pair, Prompt, load_prompts
+from specdec_lib.workload import DOMAINS, SPLITS, WHOLE, Ladder, Pair, Prompt, load_prompts
 from specdec_lib.workload.prompts import OURS, prompt_seed
 
 TEXTS = DATA / "measured" / "texts"
@@ -230,6 +230,25 @@ def chosen_prompts(given: str | None, split: str, limit: int) -> list[Prompt]:
         if counts[prompt.domain] <= limit:
             found.append(prompt)
     return found
+
+
+def prompts_of_splits(
+    given: str | None, development: int, held_out: int
+) -> dict[str, tuple[list[Prompt], list[Prompt]]]:
+    """By domain so many development and held-out prompts, as `chosen_prompts` gives them.  Raises
+    ValueError for a domain that has none of a split.
+    """
+    known, unseen = (
+        by_domain(chosen_prompts(given, split, limit))
+        for split, limit in zip(SPLITS, (development, held_out), strict=True)
+    )
+    alone = sorted(known.keys() ^ unseen.keys())
+    if alone:
+        raise ValueError(
+            f"every domain needs prompts of both splits, {' and '.join(SPLITS)}; {alone[0]!r} has"
+            ' one: name the "split" of a line, or add lines'
+        )
+    return {domain: (its, unseen[domain]) for domain, its in known.items()}
 
 
 def judged_prompts(given: str | None, limit: int) -> list[Prompt]:

@@ -19,8 +19,8 @@ from specdec_lib.measure.target_text import (
     SAMPLERS,
     TargetText,
     every_domain,
-    known_texts,
     save_texts,
+    stored_texts,
     text_file,
     text_of,
     write_text,
@@ -52,13 +52,18 @@ def texts_after(
     max_new_tokens: int = 256,
     cluster: Cluster | None = None,
 ) -> tuple[TargetText, ...]:
-    """What the target writes after these prompts under each sampler: the stored texts if all are
-    among them, else those that an earlier call wrote into the cache, or that are written now.
+    """What the target writes after these prompts under each sampler: after embedded ones the stored
+    texts; else those that an earlier call wrote into the cache, or that are written now.
+
+    Raises ValueError if stored texts are missing.
     """
+    embedded = {prompt.name for prompt in every_domain(WHOLE)}
     found: list[TargetText] = []
     for sampler in samplers:
-        known = known_texts([sampler], prompts=prompts)
-        found += known or write_texts(
+        if sampler in SAMPLERS and embedded.issuperset(prompt.name for prompt in prompts):
+            found += stored_texts([sampler])
+            continue
+        found += write_texts(
             ladder,
             prompts,
             sampler,

@@ -111,8 +111,12 @@ def _wrong_option(error: CycloptsError, verb: str) -> str:
             else "it runs on this machine alone"
         )
         return f"it takes no --scheduler: {why}"
-    line = shorten("; ".join(filter(None, map(str.strip, str(error).splitlines()))), LONGEST)
-    return f"{line} specdec {verb or 'VERB'} --help shows the options."
+    return f"{_joined(str(error))} specdec {verb or 'VERB'} --help shows the options."
+
+
+def _joined(message: str) -> str:
+    """The lines of a message as one short line."""
+    return shorten("; ".join(filter(None, map(str.strip, message.splitlines()))), LONGEST)
 
 
 def _one_line(error: Exception, options: Sequence[str]) -> str:
@@ -122,7 +126,7 @@ def _one_line(error: Exception, options: Sequence[str]) -> str:
     message = str(error)
     if isinstance(error, OSError) and error.filename and error.strerror:
         message = f"{error.filename}: {error.strerror}"
-    line = shorten("; ".join(filter(None, map(str.strip, message.splitlines()))), LONGEST)
+    line = _joined(message)
     keyword = KEYWORD.match(line)
     if keyword is None or keyword[0] not in FLAGS or keyword[0] not in options:
         return line

@@ -3,7 +3,7 @@ tokens of one pass (root included), `context` is the tokens cached before it.
 """
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, cast
 
 from specdec_lib.core.kinds import Within, checked
 
@@ -36,6 +36,12 @@ class ModelShape:
                 object.__setattr__(self, name, times * self.width)
 
     @property
+    def widths(self) -> tuple[int, int, int]:
+        """Of queries, keys and the MLP."""
+        found = (self.query_width, self.key_width, self.inner_width)
+        return cast(tuple[int, int, int], found)  # none is None any more
+
+    @property
     def weights(self) -> int:
         """The weights that a pass reads; biases, norms and embedding rows are left out."""
         return self.layers * self.layer_weights + self.vocabulary * self.width
@@ -51,20 +57,10 @@ class ModelShape:
         return 6 * self.width + self._columns
 
     @property
-    def queries(self) -> int:
-        """`query_width`, a number."""
-        return self.query_width or self.width
-
-    @property
-    def keys(self) -> int:
-        """`key_width`, a number."""
-        return self.key_width or self.width
-
-    @property
     def _columns(self) -> int:
         """Of queries and their projection, keys and values, and the MLP."""
-        inner = self.inner_width or 4 * self.width
-        return 2 * self.queries + 2 * self.keys + self.matrices * inner
+        query, key, inner = self.widths
+        return 2 * query + 2 * key + self.matrices * inner
 
 
 @checked
@@ -97,7 +93,8 @@ def pass_flops(
     """Operations of one pass: two per weight and row, and attention to the context and all rows."""
     rows = int(rows)  # numpy's integers may overflow
     context = int(context)
-    attention = 4 * model.layers * model.queries * (context + rows)
+    query, *_ = model.widths
+    attention = 4 * model.layers * query * (context + rows)
     return float(rows * (2 * model.weights + attention))
 
 
@@ -123,7 +120,8 @@ def bytes_moved(
             "a pass has at least 1 row, and counts are 0 or more;"
             f" got {passes:g} passes, {rows:g} rows and {context:g} context tokens"
         )
-    numbers = passes * model.weights + 2 * model.layers * model.keys * (context + 2 * rows)
+    _, key, _ = model.widths
+    numbers = passes * model.weights + 2 * model.layers * key * (context + 2 * rows)
     if activations:
         numbers += rows * (2 * model.layers * model.layer_activations + model.vocabulary)
     return float(numbers * model.bytes_per_number)

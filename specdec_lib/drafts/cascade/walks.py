@@ -9,6 +9,7 @@ import functools
 import math
 from collections.abc import Sequence
 from itertools import compress
+from typing import cast
 
 import torch
 from torch import Tensor
@@ -36,9 +37,9 @@ def ranked_path(
     best "ranked" children. The first of them is the model's own choice, which the path follows.
     None if the model cannot rank children itself.
     """
-    if not isinstance(model, TreeGrower):
+    if not _grows(type(model)):
         return None
-    ranked = model.rank(context, tree, chance, width=width, match=match)
+    ranked = cast(TreeGrower, model).rank(context, tree, chance, width=width, match=match)
     if ranked is None:
         return None
     found: list[tuple[int, Ranked]] = []

@@ -59,10 +59,11 @@ def plan(
 
     use_threads(threads)
     sampler = Sampler(temperature, top_k=top_k)
-    development, held_out = (load_prompts(prompts, split, limit) for split in SPLITS)
+    development, held_out = SPLITS
+    both = (load_prompts(prompts, development, limit), load_prompts(prompts, held_out, limit))
     recipe = LadderRecipe(target, draft, None, tokenizer, device, dtype, runtime, int8_drafts=True)
     ladder = recipe.load(warn=False)
     limits = {"tokens": max_new_tokens, "settings": settings, "seed": seed}
-    both = (development, held_out)
+    about = {"source": prompts, "asked": runtime}
     with opened(scheduler, recipe) as cluster:
-        write_plan(json, ladder, sampler, both, limits, asked=runtime, cluster=cluster)
+        write_plan(json, ladder, sampler, both, limits, cluster=cluster, **about)

@@ -77,6 +77,7 @@ class WritingPlan:
 
     kinds        "short", "long" or "kept-out"
     sequences    conversations at a time
+    device       "cpu" or "cuda"
     articles     the target's own, which are passages too
     """
 

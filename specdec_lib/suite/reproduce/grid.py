@@ -3,11 +3,11 @@ come back, and what they have in tables stands side by side in one.
 """
 
 import base64
+import math
 import re
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -32,26 +32,9 @@ from specdec_lib.suite.reproduce.running import RunRequest, run_notebook, say
 MOST = 1000  # runs of a grid
 
 
-@dataclass(frozen=True)
-class Grid:
-    """Values of a notebook's parameters, which are combined in every way.
-
-    values    by parameter, in the order of the file: the first changes slowest
-    """
-
-    file: Path
-    values: Mapping[str, Sequence[Any]]
-
-    @property
-    def points(self) -> list[dict[str, Any]]:
-        """The parameters of each run."""
-        return [
-            dict(zip(self.values, point, strict=True)) for point in product(*self.values.values())
-        ]
-
-
-def read_grid(file: Path, base: NotebookRun) -> Grid:
-    """The grid of a YAML file of lists by parameter.
+def read_grid(file: Path, base: NotebookRun) -> list[dict[str, Any]]:
+    """The parameters of each run of a grid, a YAML file with a list of values by parameter, which
+    are combined in every way: the first parameter changes slowest.
 
     base    a run of the notebook, with what is the same in all runs
 
@@ -67,29 +50,29 @@ def read_grid(file: Path, base: NotebookRun) -> Grid:
     lists = isinstance(given, dict) and all(isinstance(one, list) and one for one in given.values())
     if not given or not lists:
         raise ValueError(
-            f"a grid is a YAML file with a list of values for each parameter, such as"
+            "a grid is a YAML file with a list of values for each parameter, such as"
             f" `temperature: [0.0, 0.7]`; got {file}"
         )
     kinds = {
         name: one["inferred_type_name"] for name, one in read_parameters(base.notebook).items()
     }
-    unknown = sorted(given.keys() - kinds.keys())
+    unknown = sorted(map(str, given.keys() - kinds.keys()))
     if unknown:
         raise ValueError(
-            f"{file}: {base.name} has no parameter {', '.join(map(str, unknown))};"
+            f"{file}: {base.name} has no parameter {', '.join(unknown)};"
             f" there are {', '.join(sorted(kinds))}"
         )
     both = sorted(given.keys() & base.parameters.keys())
     if both:
         names = ", ".join(both)
         raise ValueError(f"{file}: {names} is set for all runs too, by --set or --profile")
-    grid = Grid(file, given)
-    size = len(grid.points)
+    size = math.prod(map(len, given.values()))
     if size > MOST:
         raise ValueError(f"{file}: a grid has at most {MOST:,} runs, got {size:,}")
-    for point in grid.points:
+    points = [dict(zip(given, point, strict=True)) for point in product(*given.values())]
+    for point in points:
         check_parameters(point, kinds, base.notebook, str(file))
-    return grid
+    return points
 
 
 def reproduce_grid(asked: RunRequest, file: Path, scheduler: str | None = None) -> int:
@@ -104,23 +87,28 @@ def reproduce_grid(asked: RunRequest, file: Path, scheduler: str | None = None) 
         raise ValueError(f"--grid is about one notebook: name it with --only, one of {names}")
     out = asked.out.expanduser().resolve()
     [base] = plan_runs(paths, out, profile=asked.profile, settings=asked.settings)
-    grid = read_grid(file, base)
+    points = read_grid(file, base)
     check_writable(out)
     with only_process(out), opened(scheduler, None) as cluster:
-        return run_grid(grid, base, out, cluster)
+        return run_grid(points, base, out, cluster)
 
 
-def run_grid(grid: Grid, base: NotebookRun, out: Path, cluster: Cluster | None = None) -> int:
-    """Run the notebook at every point of the grid, write each run's files into a folder of its own
-    and all tables side by side into `out`; 1 if a run failed, else 0. Finished runs are kept in the
-    cache, and a grid that was stopped goes on there.
+def run_grid(
+    points: Sequence[Mapping[str, Any]],
+    base: NotebookRun,
+    out: Path,
+    cluster: Cluster | None = None,
+) -> int:
+    """Run the notebook with the parameters of every point, write each run's files into a folder of
+    its own and all tables side by side into `out`; 1 if a run failed, else 0. Finished runs are
+    kept in the cache, and a grid that was stopped goes on there.
 
     The tables: one of the runs (`grid.csv`: their parameters, seconds and errors), and for each
     table that a run draws from the rows of all runs, their parameters before them.
     """
     same = fingerprint(base.fingerprint)
     cache = RowCache(cache_folder() / "grids" / same)
-    items = [(short_digest(repr(point)), {**base.parameters, **point}) for point in grid.points]
+    items = [(short_digest(repr(point)), {**base.parameters, **point}) for point in points]
     for key, _ in items:
         if any(row["error"] for row in cache.read(key)):
             cache.write(key, [])  # it is tried again
@@ -134,13 +122,13 @@ def run_grid(grid: Grid, base: NotebookRun, out: Path, cluster: Cluster | None =
         cluster=cluster,
         label="runs",
     )
-    _write_files(out / "runs" / base.name, grid.points, rows)
-    tables = _tables(out / "runs" / base.name, grid.points)
+    _write_files(out / "runs" / base.name, points, rows)
+    tables = _tables(out / "runs" / base.name, points)
     for name, parts in tables.items():
         write_csv(pd.concat(parts, ignore_index=True), out / name)
     told = [
         {**point, "seconds": row["seconds"], "error": row["error"]}
-        for point, row in zip(grid.points, rows, strict=True)
+        for point, row in zip(points, rows, strict=True)
     ]
     write_csv(pd.DataFrame(told), out / "grid.csv")
     failed = sum(bool(row["error"]) for row in rows)
@@ -151,12 +139,13 @@ def run_grid(grid: Grid, base: NotebookRun, out: Path, cluster: Cluster | None =
 def _write_files(folder: Path, points: Sequence[Mapping[str, Any]], rows: Sequence[Row]) -> None:
     """Write each run's files into its folder, and print what went wrong in it."""
     for number, (point, row) in enumerate(zip(points, rows, strict=True)):
+        own = folder / label_of(number, point)
         for name, encoded in row["files"].items():
-            place = folder / label_of(number, point) / name
+            place = own / name
             place.parent.mkdir(parents=True, exist_ok=True)
             write_whole(place, base64.b64decode(encoded))
         if row["error"]:
-            say(f"error: {row['error']}")
+            say(f"error: {row['error']}\n    the run is kept in {own}")
 
 
 def _tables(folder: Path, points: Sequence[Mapping[str, Any]]) -> dict[str, list[pd.DataFrame]]:
@@ -190,7 +179,7 @@ def notebook_rows(
         notebook.write_text(content, encoding="utf-8")
         run = NotebookRun(notebook, Path(place) / "figures", profile, parameters)
         started = time.monotonic()
-        error = run_notebook(run)
+        error = run_notebook(run).partition("\n    the run is kept in ")[0]  # it is not
         seconds = round(time.monotonic() - started, 1)
         files = {
             str(path.relative_to(run.figures)): base64.b64encode(path.read_bytes()).decode()

@@ -33,8 +33,7 @@ def cascades(
     """
     from specdec_lib.measure.cascade.studies import FOLDER, LADDER, TABLES, measured_tables
     from specdec_lib.measure.cluster import opened
-    from specdec_lib.measure.target_text import by_domain, chosen_prompts
-    from specdec_lib.workload import SPLITS
+    from specdec_lib.measure.target_text import prompts_of_splits
 
     folder = output_folder(out, prompts, FOLDER)
     places = {name: folder / f"cascade_{name}.csv" for name in TABLES}
@@ -42,11 +41,7 @@ def cascades(
     for place in (*places.values(), priced):
         check_output(place)
     use_threads(1)
-    known, unseen = (
-        by_domain(chosen_prompts(prompts, split, size))
-        for split, size in zip(SPLITS, limit, strict=True)
-    )
-    both = {domain: (its, unseen.get(domain, [])) for domain, its in known.items()}
+    both = prompts_of_splits(prompts, *limit)
     with opened(scheduler, LADDER) as cluster:
         tables = measured_tables(LADDER.load(), both, priced, cluster)
     for name, table in tables.items():

@@ -27,13 +27,11 @@ def regret(
     """
     from specdec_lib.measure.cluster import opened
     from specdec_lib.measure.plan_regret import PLACE, RECIPE, measure_regret
-    from specdec_lib.measure.target_text import by_domain, chosen_prompts
-    from specdec_lib.workload import SPLITS
+    from specdec_lib.measure.target_text import prompts_of_splits
 
     (place,) = table_places(csv, prompts, PLACE)
     use_threads(1)
-    known, unseen = (by_domain(chosen_prompts(prompts, split, limit)) for split in SPLITS)
-    both = {domain: (its, unseen.get(domain, [])) for domain, its in known.items()}
+    both = prompts_of_splits(prompts, limit, limit)
     with opened(scheduler, RECIPE) as cluster:
         write_csv(measure_regret(both, cluster), place, 6)
     print_where([place])

@@ -20,14 +20,12 @@ def walltime(*, prompts: OwnPrompts = None, limit: DomainLimit = 12, csv: Csv = 
     import pandas as pd
 
     from specdec_lib.measure.cascade.variants import DEVELOPMENT, PLACE, measure_walltime
-    from specdec_lib.measure.target_text import by_domain, chosen_prompts
+    from specdec_lib.measure.target_text import prompts_of_splits
 
     (place,) = table_places(csv, prompts, PLACE)
     use_threads(1)
     timed = pd.read_csv(PLACE.with_name("prices.csv"))
     prices = dict(zip(timed.model, timed.price, strict=True))
-    known = by_domain(chosen_prompts(prompts, "development", DEVELOPMENT))
-    unseen = by_domain(chosen_prompts(prompts, "held-out", limit))
-    both = {domain: (its, unseen.get(domain, [])) for domain, its in known.items()}
+    both = prompts_of_splits(prompts, DEVELOPMENT, limit)
     write_csv(measure_walltime(both, prices), place, 5)
     print_where([place])
