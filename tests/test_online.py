@@ -6,8 +6,9 @@ import pytest
 import torch
 
 from specdec_lib.models.students import build_student
-from specdec_lib.suite.distil import online
+from specdec_lib.suite.distil import beside_target, online
 from specdec_lib.suite.distil.batches import batch_of, batches
+from specdec_lib.suite.distil.beside_target import RATES, OnlinePlan
 from specdec_lib.suite.distil.online import (
     LayerStudent,
     ReadingStudent,
@@ -15,6 +16,7 @@ from specdec_lib.suite.distil.online import (
     judge_online,
     train_online,
 )
+from specdec_lib.suite.distil.places import ONLINE
 from tests.test_distil import HEAD, network, texts
 from tests.verbs import run
 
@@ -105,18 +107,33 @@ def test_a_draft_that_is_the_target_is_always_right_and_another_is_not():
         ("", "one of steps and seconds is given, got None and None"),
         ("--steps 3 --minutes 1", "one of steps and seconds is given, got 3 and 60.0"),
         ("--minutes 0", "a training has steps or seconds above 0, got 0.0"),
+        ("--steps 3 --rate 0", "the learning rates' factor is above 0 and at most 10, got 0.0"),
+        ("--steps 3 --drafts big", "drafts that learn are some of .*'reading'., got .'big'."),
     ],
 )
 def test_a_wrong_length_is_refused_before_anything_is_judged(line, said, tmp_path):
-    given = [
-        "--judged",
-        str(tmp_path / "none"),
-        "--out",
-        str(tmp_path / "out"),
-        *line.split(),
-    ]
-    with pytest.raises(ValueError, match=said):
-        run("distil", "online", *given)
+    for judged in ((), ("--judged", str(tmp_path / "none"))):
+        with pytest.raises(ValueError, match=said):
+            run("distil", "online", *judged, "--out", str(tmp_path / "out"), *line.split())
+
+
+def test_prompts_are_judged_on_beside_shards():
+    with pytest.raises(ValueError, match="--prompts names files .* beside --judged"):
+        run("distil", "online", "--steps", "3", "--prompts", "some.jsonl")
+
+
+def test_the_drafts_of_a_plan_learn_and_those_only(monkeypatch):
+    target = network()
+    monkeypatch.setattr(beside_target, "assemble", lambda *given: build_student(target, [0]))
+    monkeypatch.setattr(beside_target, "load_reading", lambda *given: None)
+
+    def built(*drafts: str) -> list:
+        plan = OnlinePlan(1, None, 60, ONLINE, drafts or tuple(RATES), rate=0.5)
+        return beside_target.built_students(target, plan)
+
+    assert [one.name for one in built()] == ["draft", "middle", "reading"]
+    assert [one.name for one in built("reading", "middle")] == ["middle", "reading"]
+    assert [one.rate for one in built()] == [0.5 * RATES[one] for one in RATES]
 
 
 def test_steps_or_seconds_are_given():

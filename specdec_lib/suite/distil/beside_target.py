@@ -50,34 +50,42 @@ class OnlinePlan:
     steps, seconds    of training: one of both
     batch_tokens      of a step, padding included
     begin             the folder of the drafts to go on from; else the ladder's
+    drafts            names of those that learn, of RATES
+    rate              factor of their RATES
+    seed              of the order in which text is seen
     """
 
     steps: int | None
     seconds: float | None
     batch_tokens: int
     begin: Path
+    drafts: Sequence[str] = tuple(RATES)
+    rate: float = 1.0
+    seed: int = 0
 
 
 def train_beside_target(
     plan: OnlinePlan,
     text: Path,
-    judged: Path,
+    judged: Path | None,
     prompts: Sequence[Path],
     out: Path,
     *,
     device: str = "cpu",
-) -> pd.DataFrame:
-    """Judge the drafts, train them on the shards of `text`, write them into `out`, and judge them
-    again, on the shards `judged` and prompt files too; the judgements come back.
+) -> pd.DataFrame | None:
+    """Judge the ladder's drafts, train the plan's on the shards of `text`, write them into `out`,
+    and judge them too, on the shards `judged` and prompt files; the judgements come back.
+
+    Without `judged` nothing is.  Raises ValueError for a plan of no draft or an unknown one.
     """
-    check_training_length(plan.steps, plan.seconds)
+    check_plan(plan)
     conversations = read_text(text)
     target = load_target(device)
-    shown = _judged(conversations, judged, prompts, target)
-    before = judge_stored(target, shown, plan.batch_tokens)
+    shown = _judged(conversations, judged, prompts, target) if judged else None
+    before = judge_stored(target, shown, plan.batch_tokens) if shown else None
     head = frequent_tokens(conversations, HEAD_TOKENS, target.generation_config.eos_token_id)
     write_whole(out / "head.json", json.dumps(head).encode())
-    students = built_students(target, plan.begin)
+    students = built_students(target, plan)
     teacher = Teacher(target, head)
     torch.manual_seed(0)
     seen = train_online(
@@ -88,14 +96,26 @@ def train_beside_target(
         steps=plan.steps,
         seconds=plan.seconds,
         folder=out if plan.steps else None,
+        seed=plan.seed,
     )
     for student in students:
         save_weights(student, out / f"{student.name}.safetensors", student.about | seen)
+    print(seen)
+    if shown is None:
+        return None
     after = judged_rows(students, teacher, shown, plan.batch_tokens, "now")
     table = pd.concat([before, after])
     write_csv(table, out / "judged.csv")
-    print(seen)
     return table
+
+
+def check_plan(plan: OnlinePlan) -> None:
+    """Raises ValueError for a length, a rate or a choice of drafts that cannot be trained."""
+    check_training_length(plan.steps, plan.seconds)
+    if not plan.drafts or not {*plan.drafts} <= {*RATES}:
+        raise ValueError(f"drafts that learn are some of {[*RATES]}, got {[*plan.drafts]}")
+    if not 0 < plan.rate <= 10:
+        raise ValueError(f"the learning rates' factor is above 0 and at most 10, got {plan.rate}")
 
 
 def _judged(
@@ -146,26 +166,27 @@ def written_after(target: LlamaForCausalLM, prompts: Sequence[Prompt]) -> list[C
     return found
 
 
-def built_students(target: LlamaForCausalLM, folder: Path) -> list[Student]:
-    """The drafts of a folder, to go on learning. Those that it lacks are the ladder's; a reading
+def built_students(target: LlamaForCausalLM, plan: OnlinePlan) -> list[Student]:
+    """The plan's drafts, to go on learning. Those that its folder lacks are the ladder's; a reading
     draft begins as the ladder's one-layer draft.
     """
 
     def stored(name: str) -> Path:
-        own = folder / f"{name}.safetensors"
+        own = plan.begin / f"{name}.safetensors"
         return own if own.is_file() else LADDER / f"{name}.safetensors"
 
-    draft = assemble(target, stored("draft"))
-    middle = assemble(target, stored("middle"))
-    again = assemble(target, LADDER / "draft.safetensors")
-    reading = ReadingStudent("reading", again, RATES["reading"], WINDOW, GUESSES)
-    if (folder / "reading.safetensors").is_file():
-        load_reading(reading.draft, folder / "reading.safetensors")
-    return [
-        LayerStudent("draft", draft, RATES["draft"], WINDOW),
-        LayerStudent("middle", middle, RATES["middle"], MIDDLE_WINDOW),
-        reading,
-    ]
+    def built(name: str) -> Student:
+        rate = RATES[name] * plan.rate
+        if name != "reading":
+            window = WINDOW if name == "draft" else MIDDLE_WINDOW
+            return LayerStudent(name, assemble(target, stored(name)), rate, window)
+        begun = assemble(target, LADDER / "draft.safetensors")
+        reading = ReadingStudent(name, begun, rate, WINDOW, GUESSES)
+        if stored(name).is_file():
+            load_reading(reading.draft, stored(name))
+        return reading
+
+    return [built(name) for name in RATES if name in plan.drafts]
 
 
 def judge_stored(

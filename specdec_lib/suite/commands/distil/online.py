@@ -12,7 +12,7 @@ from specdec_lib.suite.distil.places import ONLINE, TEXT
 
 def online(
     *,
-    judged: Annotated[Path, place("a folder of shards that are judged on too")],
+    judged: Annotated[Path | None, place("shards that are judged on; else nothing is")] = None,
     text: Annotated[Path, place("the folder of shards")] = TEXT,
     steps: Annotated[int | None, Parameter(help="of training")] = None,
     minutes: Annotated[float | None, Parameter(help="of training, in place of --steps")] = None,
@@ -20,19 +20,33 @@ def online(
     device: Device = "cpu",
     prompts: Annotated[list[Path] | None, place("prompt files that are judged on too")] = None,
     begin: Annotated[Path, place("drafts to go on from; else the ladder's")] = ONLINE,
+    drafts: Annotated[list[str] | None, Parameter(help="that learn (default: all three)")] = None,
+    rate: Annotated[float, Parameter(help="factor of the learning rates")] = 1.0,
+    seed: Annotated[int, Parameter(help="of the order in which text is seen")] = 0,
     out: Annotated[Path | None, place("where they are written (default: in the cache)")] = None,
 ) -> None:
     """Go on training the ladder's drafts, and a draft that reads the target, beside the target."""
     folder = out or cache_folder() / "online"
-    check_folders({"out": folder}, reads={"text": text, "judged": judged, "begin": begin})
-    from specdec_lib.suite.distil.beside_target import OnlinePlan, summary, train_beside_target
+    reads = {"text": text, "begin": begin} | ({"judged": judged} if judged else {})
+    if prompts and judged is None:
+        raise ValueError("--prompts names files that are judged on too, beside --judged")
+    check_folders({"out": folder}, reads=reads)
+    from specdec_lib.suite.distil.beside_target import (
+        RATES,
+        OnlinePlan,
+        summary,
+        train_beside_target,
+    )
 
+    seconds = None if minutes is None else minutes * 60
+    learning = drafts or tuple(RATES)
     table = train_beside_target(
-        OnlinePlan(steps, None if minutes is None else minutes * 60, batch_tokens, begin),
+        OnlinePlan(steps, seconds, batch_tokens, begin, learning, rate, seed),
         text,
         judged,
         prompts or (),
         folder,
         device=device,
     )
-    print(summary(table).to_string())
+    if table is not None:
+        print(summary(table).to_string())
