@@ -52,6 +52,14 @@ def test_an_error_is_one_line_and_status_2(words, said, capsys):
     assert line.startswith(said)
 
 
+@pytest.mark.parametrize("verb", ["distil overlap", "distil online"])
+def test_an_option_takes_several_paths(verb):
+    _, given = parse([*verb.split(), "--prompts", "a.jsonl", "~/b.jsonl"])
+    assert given.arguments["prompts"] == [Path("a.jsonl"), Path.home() / "b.jsonl"]
+    with pytest.raises(ValueError, match="a path has a name, got ''"):
+        parse([*verb.split(), "--prompts", "a.jsonl", ""])
+
+
 def test_a_group_of_verbs_lists_its_own(capsys):
     with pytest.raises(SystemExit, match=r"^0$"):
         command.main(["distil"])

@@ -118,7 +118,7 @@ def test_a_wrong_length_is_refused_before_anything_is_judged(line, said, tmp_pat
 
 
 def test_prompts_are_judged_on_beside_shards():
-    with pytest.raises(ValueError, match="--prompts names files .* beside --judged"):
+    with pytest.raises(ValueError, match=r"--prompts names files .* beside --judged"):
         run("distil", "online", "--steps", "3", "--prompts", "some.jsonl")
 
 

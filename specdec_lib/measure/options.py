@@ -19,9 +19,18 @@ if TYPE_CHECKING:
 FROM_ZERO = ("seed", "others")  # whole numbers that may be 0; all others count from 1
 
 
-def to_path(_: type, tokens: Sequence[Token]) -> Path:
+def to_path(_: Any, tokens: Sequence[Token]) -> Path:
     """A path, its ~ replaced; raises ValueError if no file can be called so."""
-    text = tokens[0].value
+    return path_of(tokens[0].value)
+
+
+def to_paths(_: Any, tokens: Sequence[Token]) -> list[Path]:
+    """A path per value, as `to_path` gives one."""
+    return [path_of(token.value) for token in tokens]
+
+
+def path_of(text: str) -> Path:
+    """What `to_path` makes of a text."""
     if not text:
         raise ValueError("a path has a name, got ''")
     try:
@@ -37,6 +46,11 @@ def to_path(_: type, tokens: Sequence[Token]) -> Path:
 def place(meaning: str) -> Parameter:
     """An option that names a file or a folder."""
     return Parameter(help=meaning, converter=to_path)
+
+
+def places(meaning: str) -> Parameter:
+    """An option that names one file or folder, or several."""
+    return Parameter(help=meaning, converter=to_paths)
 
 
 def flag(meaning: str) -> Parameter:
