@@ -95,6 +95,6 @@ def test_the_stored_draft_fits_its_target_and_another_does_not(tmp_path):
     for name, weights in draft.named_parameters():
         step = float(weights.detach().abs().amax()) / 127
         assert torch.allclose(weights, dict(again.named_parameters())[name], atol=step)
-    fewer = ReadingDraft(build_student(target, [0]), states=2)
+    fewer = ReadingDraft(build_student(target, [0]), layers=(0, 1))
     with pytest.raises(ValueError, match="holds other weights than a reading draft"):
         load_reading(fewer, path)

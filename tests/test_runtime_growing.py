@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from numba import njit
+from test_reading_model import pair
 from test_runtime_fast import SAMPLERS, gpt2, llama, walk
 from transformers import PreTrainedModel
 
@@ -36,7 +37,12 @@ SHAPES = [
     {"budget": 7, "depth": 4},
     {"budget": 12, "depth": 6, "floor": 0.02},
 ]
-NETWORKS = {"gpt2": gpt2, "llama, cut": lambda: cut(llama())}
+DRAFTS = {
+    "gpt2": lambda: FastModel(gpt2(), "draft"),
+    "llama, cut": lambda: FastModel(cut(llama()), "draft"),
+    "a window": lambda: FastModel(llama(), "draft", window=9),
+    "reads its target": lambda: pair("fast", cut=True)[1],
+}
 
 
 def cut(network: PreTrainedModel) -> PreTrainedModel:
@@ -46,7 +52,7 @@ def cut(network: PreTrainedModel) -> PreTrainedModel:
 
 
 def two(network: str) -> tuple[FastModel, FastModel]:
-    return tuple(FastModel(NETWORKS[network](), "draft") for _ in range(2))
+    return tuple(DRAFTS[network]() for _ in range(2))
 
 
 def assert_same(tree: TokenTree, wanted: TokenTree) -> None:
@@ -71,7 +77,7 @@ def plain(model: FastModel) -> LanguageModel:
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("sampler", [*SAMPLERS, Sampler(0.8)], ids=str)
-@pytest.mark.parametrize("network", NETWORKS)
+@pytest.mark.parametrize("network", DRAFTS)
 def test_a_tree_grown_in_one_call_is_the_tree_grown_level_by_level(network, sampler, shape) -> None:
     grown, slow = two(network)
     quick = TreeDraft(grown, match=MATCH, **shape)
@@ -97,7 +103,7 @@ def test_every_token_of_a_large_head_competes_for_the_noise_without_top_k() -> N
 
 
 @pytest.mark.parametrize("sampler", [*SAMPLERS[:2], Sampler(0.8), Sampler(1.0, top_p=0.9)], ids=str)
-@pytest.mark.parametrize("network", NETWORKS)
+@pytest.mark.parametrize("network", DRAFTS)
 def test_a_staged_tree_is_the_tree_grown_level_by_level(network: str, sampler: Sampler) -> None:
     staged, slow = two(network)
     scout = ChainDraft(FastModel(gpt2(n_layer=1), "scout"), 3)
@@ -116,7 +122,7 @@ def test_a_staged_tree_is_the_tree_grown_level_by_level(network: str, sampler: S
 @functools.cache
 def table_of(network: str) -> Katz:
     """N-grams of what the network writes, so that its guesses are often right."""
-    model, texts = FastModel(NETWORKS[network](), "draft"), []
+    model, texts = DRAFTS[network](), []
     for seed, (context, _) in enumerate(walk(30, seed=4)):
         for sampler in (Sampler(0), Sampler(1.0)):
             chain = ChainDraft(model, 6).propose(context, Chance(seed, sampler))
@@ -126,7 +132,7 @@ def table_of(network: str) -> Katz:
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("sampler", [*SAMPLERS, Sampler(0.8)], ids=str)
-@pytest.mark.parametrize("network", NETWORKS)
+@pytest.mark.parametrize("network", DRAFTS)
 def test_a_staged_tree_grown_in_one_call_is_that_grown_pass_by_pass(network, sampler, shape):
     grown, slow = two(network)
     tree, scouted = TreeDraft(grown, match=MATCH, **shape), 0
@@ -152,7 +158,7 @@ REVIEWS = {
 
 @pytest.mark.parametrize("make", REVIEWS.values(), ids=REVIEWS)
 @pytest.mark.parametrize("sampler", [*SAMPLERS, Sampler(0.8)], ids=str)
-@pytest.mark.parametrize("network", NETWORKS)
+@pytest.mark.parametrize("network", DRAFTS)
 def test_a_review_by_ranked_children_is_that_by_logits(network, sampler, make, monkeypatch):
     grown, slow = two(network)
     scout, kept = NgramDraft(table_of(network), budget=6, depth=4), 0

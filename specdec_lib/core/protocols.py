@@ -88,6 +88,22 @@ class SourceReader(Protocol):
         """Run the encoder on `context.source`, unless its output is cached."""
 
 
+@runtime_checkable
+class StateKeeper(Protocol):
+    """A language model that hands out its hidden states, which another model reads."""
+
+    def keep_states(self, layers: Sequence[int]) -> None:
+        """Keep the hidden states after these layers, counted from 0, of tokens that are read from
+        now on.  Raises ValueError for layers that it lacks, or if it keeps those of others.
+        """
+
+    def states(self, context: Context, first: int) -> Float[Tensor, "tokens states width"]:
+        """The hidden states that are kept of a context's tokens from the position `first` on, but
+        for the last token: a function of these tokens. Those not read yet are read, and counted.
+        """
+        ...
+
+
 Ranked = tuple[Sequence[int], Sequence[float]]
 """Children of a node, best first: their tokens, and each one's score ÷ the node's."""
 

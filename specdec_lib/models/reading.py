@@ -4,8 +4,9 @@ the token before, or, where the target has not read that token yet, of the draft
 """
 
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Float, Int
@@ -19,7 +20,7 @@ from specdec_lib.models.network_passes import (
     rotation_of,
     shared_heads,
 )
-from specdec_lib.models.students import unpack_weights
+from specdec_lib.models.students import build_student, read_about, unpack_weights
 
 LAYERS_READ = (3, 16, 28)  # of the target's 30: hidden states after these, counted from 0
 SCALE = 0.04  # of what is added: embeddings are small, and a larger part would drown them
@@ -28,15 +29,18 @@ SCALE = 0.04  # of what is added: embeddings are small, and a larger part would 
 class ReadingDraft(nn.Module):
     """The draft's own weights, begun as a layer of the target with projections of zero.
 
+    layers    of the target, after which its hidden states are read
+
     Projections are stored unscaled; what they add to an embedding is multiplied by SCALE.
     """
 
-    def __init__(self, student: LlamaForCausalLM, states: int = len(LAYERS_READ)) -> None:
+    def __init__(self, student: LlamaForCausalLM, layers: Sequence[int] = LAYERS_READ) -> None:
         super().__init__()
         width = student.config.hidden_size
+        self.layers = tuple(layers)
         self.layer = student.model.layers[0]
         self.norm = student.model.norm
-        self.from_target = nn.Linear(states * width, width, bias=False)
+        self.from_target = nn.Linear(len(layers) * width, width, bias=False)
         self.from_own = nn.Linear(width, width, bias=False)
         nn.init.zeros_(self.from_target.weight)
         nn.init.zeros_(self.from_own.weight)
@@ -47,15 +51,69 @@ class ReadingDraft(nn.Module):
         """What the target's hidden states of the token before add to each position's input: those
         of each layer normalised to a root mean square of 1; nothing at the first position.
         """
-        normed = [rms_norm(one.float(), one.shape[-1:]) for one in hidden]
-        added = self.from_target(torch.cat(normed, dim=-1)) * SCALE
-        return shifted(added)
+        return shifted(self.added_by_target(torch.stack([*hidden], dim=-2)))
 
     def states_of_own(
         self, output: Float[Tensor, "batch length width"]
     ) -> Float[Tensor, "batch length width"]:
         """The same of the draft's own normed output at the token before."""
-        return shifted(self.from_own(output) * SCALE)
+        return shifted(self.added_by_own(output))
+
+    def added_by_target(
+        self, states: Float[Tensor, "*tokens states width"]
+    ) -> Float[Tensor, "*tokens width"]:
+        """What a token's hidden states add to the input of the token after it."""
+        normed = rms_norm(states.to(self.from_target.weight.dtype), states.shape[-1:])
+        return self.from_target(normed.flatten(-2)) * SCALE
+
+    def added_by_own(
+        self, output: Float[Tensor, "*tokens width"]
+    ) -> Float[Tensor, "*tokens width"]:
+        """What the draft's own normed output at a token adds to the input of a guess after it."""
+        return self.from_own(output) * SCALE
+
+
+def reading_of(network: LlamaForCausalLM) -> ReadingDraft:
+    """The part `reading` of a network.  Raises ValueError if it has none."""
+    part = getattr(network, "reading", None)
+    if not isinstance(part, ReadingDraft):
+        raise ValueError("a draft that reads its target is a network with the part `reading`")
+    return part
+
+
+def reading_network(target: LlamaForCausalLM, path: Path) -> LlamaForCausalLM:
+    """A network of one layer of the target, with its embedding and head, and the part `reading`
+    with the stored weights of a file.  Raises ValueError as `load_reading`.
+    """
+    network = build_student(target, [0])
+    draft = ReadingDraft(network, read_about(path)["layers_read"])
+    network.add_module("reading", draft.to(target.device, target.dtype))
+    load_reading(draft, path)
+    return network
+
+
+class Level(NamedTuple):
+    """New rows that are computed at once: from the first up to the stop, and how many of them, the
+    last ones, need logits.
+    """
+
+    first: int
+    stop: int
+    keep: int
+
+
+def levels_of(positions: Sequence[int], length: int, keep: int) -> list[Level]:
+    """The levels of new rows, where those of a context of so many tokens come first, and then the
+    guesses, level by level: what is added to a guess is known when the one above it was read.
+    """
+    begins = [
+        row for row in range(1, len(positions)) if length <= positions[row] != positions[row - 1]
+    ]
+    levels = []
+    for first, stop in pairwise([0, *begins, len(positions)]):
+        kept = keep - (len(positions) - stop)
+        levels.append(Level(first, stop, min(kept, stop - first)))
+    return levels
 
 
 def load_reading(draft: ReadingDraft, path: Path) -> None:

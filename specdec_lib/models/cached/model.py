@@ -15,6 +15,7 @@ from specdec_lib.core.tree import TokenTree
 from specdec_lib.models.cached.key_values import KeyValues, reference_runtime
 from specdec_lib.models.cached.path_memory import BranchMemory, weakly
 from specdec_lib.models.cached.probing import check_attention, check_by_probes
+from specdec_lib.models.cached.windows import check_layers, check_window, reach_of
 from specdec_lib.models.cut_head import CutHead, output_weight
 
 CHUNK_ROWS = 256  # a longer prompt is read in pieces
@@ -22,13 +23,17 @@ SLACK = 32  # entries of dead branches that stay in the cache
 
 
 class CachedModel:
-    """A decoder-only model behind a cache of token paths; threads that call it take turns.  Raises
-    ValueError unless its attention is full and causal with explicit positions, and a few tokens
-    have the logits behind the cache that they have without.
+    """A decoder-only model behind a cache of token paths; threads that call it take turns.
+
+    window    each token sees the last so many, itself among them; None for all before it
+
+    Raises ValueError unless the network's attention is full and causal with explicit positions, and
+    a few tokens have the logits behind the cache that they have without.
     """
 
-    def __init__(self, model: PreTrainedModel, name: str) -> None:
+    def __init__(self, model: PreTrainedModel, name: str, *, window: int | None = None) -> None:
         check_attention(model)
+        check_window(window)
         self.model = model.eval()
         self.name = name
         self.vocabulary = len(output_weight(model))
@@ -38,7 +43,28 @@ class CachedModel:
         self._cache = KeyValues()
         self._memory = BranchMemory(weakly(self.run_rows), self._cache.move, CHUNK_ROWS, SLACK)
         self._scored: tuple[int, ...] | None = None  # the tokens that a cut head scored last
+        self.window: int | None = None
+        self.layers_kept: tuple[int, ...] = ()
         check_by_probes(self, model, lambda texts: model(texts, use_cache=False).logits)
+        self.window = window
+        self._memory.reach = reach_of(model, window)
+
+    @in_turn
+    def keep_states(self, layers: Sequence[int]) -> None:
+        kept = self.layers_kept
+        check_layers(layers, self.model, name=self.name, kept=kept, window=self.window)
+        if tuple(layers) != self.layers_kept:
+            self.layers_kept = tuple(layers)
+            self.forget()
+
+    @in_turn
+    def states(self, context: Context, first: int) -> Float[Tensor, "tokens states width"]:
+        with self._memory.whole_or_nothing():
+            self._memory.read_before(context)
+        kept = self._cache.states
+        if kept is None:
+            return torch.empty(0, len(self.layers_kept), 0)
+        return kept[first : len(context) - 1]
 
     @in_turn
     def forget(self) -> None:
@@ -62,20 +88,24 @@ class CachedModel:
         device = self.model.device
         dtype = self.model.dtype
         memory = self._memory
-        sees = self._cache.begin(memory.used, len(memory.committed), paths)
+        sees = self._cache.begin(memory.used, len(memory.committed), paths, self.window)
         mask = torch.zeros(sees.shape, dtype=dtype, device=device)
         mask.masked_fill_(~torch.from_numpy(sees).to(device), torch.finfo(dtype).min)
         started = time.perf_counter()
-        logits = self.model(
+        found = self.model(
             input_ids=torch.tensor([tokens], device=device),
             position_ids=torch.tensor([list(positions)], device=device),
             attention_mask=mask[None, None],
             past_key_values=self._cache,
             use_cache=True,
             logits_to_keep=keep,
-        ).logits[0]
+            output_hidden_states=bool(self.layers_kept),
+        )
+        if self.layers_kept:
+            self._cache.add_states([found.hidden_states[one + 1] for one in self.layers_kept])
         if device.type == "cuda":
             torch.cuda.synchronize(device)
         self.usage += Usage(1, len(tokens), time.perf_counter() - started)
+        logits = found.logits[0]
         check_logits(logits, self.name)
         return logits

@@ -52,7 +52,13 @@ class BranchMemory:
                  first, first + 1, …
     chunk_rows   a longer context is read in pieces of this many tokens
     slack        entries of branches that the context does not continue, which are kept at most
-    committed    the tokens of the entries 0, 1, …, which are their positions: one path
+    reach        of a context, how many of its last tokens the logits after them depend on; of a
+                 longer one no others are read. None for all
+    rereads      a branch's keys and values are not those of a context that takes its tokens: where
+                 the context changes, branches are forgotten, and what it takes of them is read. New
+                 rows of a tree stand level by level
+    committed    the tokens of the entries 0, 1, …: one path
+    first        the position of entry 0
     used         entries in use; those beyond the committed ones belong to speculative branches
     ready        where the logits after an entry are kept: a block of rows, and a row of it
     """
@@ -61,7 +67,10 @@ class BranchMemory:
     move: Callable[[list[int], int], None]
     chunk_rows: int
     slack: int = 0
+    reach: int | None = None
+    rereads: bool = False
     committed: list[int] = field(default_factory=list)
+    first: int = 0
     used: int = 0
     ready: dict[int, tuple[Tensor, int]] = field(default_factory=dict)
     _children: dict[tuple[int, int], int] = field(default_factory=dict)
@@ -71,6 +80,7 @@ class BranchMemory:
     def clear(self) -> None:
         """Forget every entry."""
         self.committed = []
+        self.first = 0
         self.used = 0
         self.ready = {}
         self._children = {}
@@ -101,33 +111,55 @@ class BranchMemory:
     def read(self, context: Context) -> None:
         """Commit the known beginning of a context, and read a long rest in chunks."""
         self.commit(context)
-        tokens = context.tokens
+        tokens = context.tokens[self.first :]
         if len(tokens) - len(self.committed) <= self.chunk_rows:
             return
         self.forget_branches()
         while len(tokens) - self.used > self.chunk_rows:
             new = range(self.used, self.used + self.chunk_rows)
             piece = tokens[new.start : new.stop]
-            self.run(piece, new, [[*range(new.start, entry + 1)] for entry in new], 1)
+            positions = range(self.first + new.start, self.first + new.stop)
+            self.run(piece, positions, [[*range(new.start, entry + 1)] for entry in new], 1)
             self.committed.extend(piece)  # there is no branch
             self.used = new.stop
 
+    def read_before(self, context: Context) -> None:
+        """Read every token of a context but its last."""
+        before = context.tokens[:-1]
+        if self.committed[: len(before)] == [*before]:
+            return
+        self.commit(context)
+        if len(self.committed) < len(before):
+            short = Context.of(before)
+            self.score(short, TokenTree.rooted(short))
+            self.commit(context)
+
     def commit(self, context: Context) -> None:
-        """Commit the known beginning of a context; forget branches that do not continue it."""
-        tokens = context.tokens
+        """Commit the known beginning of a context; forget branches that do not continue it, and
+        everything if it needs tokens that were not read, or none that were.
+        """
         shared = self._shared(context)
-        self._last = tokens
+        tokens = context.tokens[self.first :]
+        found = self._continued(shared, tokens)
+        if self.rereads:  # guesses that it takes are read again
+            del found[max(0, len(self._last) - self.first - shared) :]
+        needed = 0 if self.reach is None else max(0, len(context) - self.reach)
+        if self.first > needed or 0 < needed >= self.first + shared + len(found):
+            self.clear()
+            self.first = needed
+            shared = 0
+            found = []
+        same = context.tokens == self._last
+        self._last = context.tokens
+        if self.rereads:
+            self.committed = [*self.committed[:shared], *tokens[shared : shared + len(found)]]
+            if not same:
+                self._read_again(len(tokens) - 1)
+            return
         if shared < len(self.committed):
             self._uncommit(shared)
         if not self._parents or (shared == len(tokens)):
             return
-        found = []
-        entry = shared - 1
-        for token in tokens[shared:]:
-            entry = self._children.get((entry, token), -1)
-            if entry < 0:
-                break
-            found.append(entry)
         if not found and self.used - shared > FAR and not self.slack:
             self.forget_branches()
             return
@@ -145,19 +177,25 @@ class BranchMemory:
 
     def plan(self, context: Context, tree: TokenTree) -> PassPlan:
         """The unknown rows of a context that was just committed and of a tree rooted at its end."""
-        tokens = context.tokens
+        tokens = context.tokens[self.first :]
         known = len(self.committed)
         if known == len(tokens) and known - 1 not in self.ready:
             known -= 1  # its row is computed again, for the logits
-            self._uncommit(known)
-            del self._children[known - 1, tokens[known]]
+            if self.rereads:
+                self._read_again(known)
+            else:
+                self._uncommit(known)
+                del self._children[known - 1, tokens[known]]
         rest = list(tokens[known:])
         start = self.used
         chain = len(rest)
         parents = [known - 1, *range(start, start + chain - 1)] if rest else []
-        positions = list(range(known, len(tokens)))
-        nodes = [start + chain - 1 if rest else known - 1]
-        for node in range(1, len(tree)):
+        positions = list(range(self.first + known, len(context)))
+        nodes = [start + chain - 1 if rest else known - 1] * len(tree)
+        order = range(1, len(tree))
+        if self.rereads:  # what is added to a guess is known when the one above it was read
+            order = sorted(order, key=tree.depths.__getitem__)
+        for node in order:
             key = (nodes[tree.parents[node]], tree.tokens[node])
             entry = self._children.get(key)
             if entry is None or (entry < start and entry not in self.ready):
@@ -165,7 +203,7 @@ class BranchMemory:
                 parents.append(key[0])
                 rest.append(key[1])
                 positions.append(tree.position(node))
-            nodes.append(entry)
+            nodes[node] = entry
         return PassPlan(rest, positions, parents, len(rest) - max(chain - 1, 0), nodes)
 
     def add(self, parents: Sequence[int], tokens: Sequence[int]) -> None:
@@ -199,12 +237,34 @@ class BranchMemory:
         return found
 
     def _shared(self, context: Context) -> int:
+        """How many entries are a beginning of the context, from the position `first` on."""
         tokens = context.tokens
         known = self.committed
         if tokens is self._last or (context.begun is not None and context.begun is self._last):
             return len(known)  # what is committed is a beginning of the last context
+        if tokens[: self.first] != self._last[: self.first]:
+            return 0
+        tokens = tokens[self.first :]
         count = min(len(known), len(tokens))
         return next((place for place in range(count) if known[place] != tokens[place]), count)
+
+    def _continued(self, shared: int, tokens: Sequence[int]) -> list[int]:
+        """The entries of branches that go on with tokens, of which so many are committed."""
+        found = []
+        entry = shared - 1
+        for token in tokens[shared:]:
+            entry = self._children.get((entry, token), -1)
+            if entry < 0:
+                break
+            found.append(entry)
+        return found
+
+    def _read_again(self, length: int) -> None:
+        """Keep so many tokens of the committed context at most, and no branch. Of a context that
+        has become shorter the last token is read again: its children are guesses now.
+        """
+        del self.committed[length:]
+        self.forget_branches()
 
     def _uncommit(self, length: int) -> None:
         """Shorten the committed context; the rest of it becomes a branch."""

@@ -42,11 +42,21 @@ def embed(tokens, positions, tables, x):
             x[row] += tables[1][positions[row]]
 
 
+@compiled()
+def first_panel(window, committed, counts):
+    """The first panel of entries that any row sees, all behind the window apart."""
+    fewest = committed
+    for row in range(len(counts)):
+        fewest = min(fewest, committed + counts[row] - window)
+    return max(0, fewest) // COLUMNS
+
+
 @compiled(LINEAR_IN_ORDER)
-def attend(queries, keys, values, used, committed, paths, counts, y, first):
+def attend(queries, keys, values, used, committed, paths, counts, window, y, first):
     """Write the attention output of all rows through one head to the columns of y from `first`:
-    each row sees the first `committed` of the `used` entries, then those of its path, in order.
-    Keys lie as [entries ÷ 16, size, 16], values as [size ÷ 16, entries, 16].
+    each row sees the first `committed` of the `used` entries, then those of its path, in order, and
+    of all these the last `window`. Keys lie as [entries ÷ 16, size, 16], values as
+    [size ÷ 16, entries, 16].
     """
     rows, size = queries.shape
     panels = (used + COLUMNS - 1) // COLUMNS
@@ -54,7 +64,8 @@ def attend(queries, keys, values, used, committed, paths, counts, y, first):
     totals = np.empty(rows, np.float32)
     scale = np.float32(1.0) / np.sqrt(np.float32(size))
     most = adjoining(queries)
-    for panel in range(0, panels, most):
+    begin = first_panel(window, committed, counts)
+    for panel in range(begin, panels, most):
         together = min(most, panels - panel)
         panel_sums(keys, panel, together, size, queries, scores, panel * COLUMNS)
     for row in range(rows):
@@ -62,10 +73,14 @@ def attend(queries, keys, values, used, committed, paths, counts, y, first):
         path = paths[row]
         for one in range(counts[row]):  # an entry of the path is never before its place in it
             mine[committed + one] = mine[path[one]]
-        seen = strip(scores, row, 0, committed + counts[row])
+        count = committed + counts[row]
+        hidden = max(0, count - window)
+        seen = strip(scores, row, hidden, count - hidden)
         for entry in range(len(seen)):
             seen[entry] *= scale
         totals[row] = exponentiate(seen)
+        for entry in range(begin * COLUMNS, hidden):
+            mine[entry] = 0.0
         one = counts[row] - 1
         for entry in range(used - 1, committed - 1, -1):  # back to their entries, others get 0
             weight = np.float32(0.0)
@@ -73,9 +88,12 @@ def attend(queries, keys, values, used, committed, paths, counts, y, first):
                 weight = mine[committed + one]
                 one -= 1
             mine[entry] = weight
+    nearer = values[:, begin * COLUMNS :]
+    weights = scores[:, begin * COLUMNS :]
     for panel in range(0, len(values), most):
         together = min(most, len(values) - panel)
-        panel_sums(values, panel, together, used, scores, y, first + panel * COLUMNS)
+        depth = used - begin * COLUMNS
+        panel_sums(nearer, panel, together, depth, weights, y, first + panel * COLUMNS)
     for row in range(rows):
         out = strip(y, row, first, size)
         total = totals[row]
@@ -115,6 +133,24 @@ def store_rows(joined, heads, size, start, keys, values):
                 ]
 
 
+@compiled()
+def store_states(kept, layer, x, start, states):
+    """Store the hidden states x of new rows in the entries from `start`, if this layer is kept."""
+    for place in range(len(kept)):
+        if kept[place] == layer:
+            for row in range(len(x)):
+                states[place, start + row] = x[row]
+
+
+@compiled()
+def add_given(given, committed, paths, counts, x):
+    """Add to x what the token before each row gives; the line before the first is that entry's."""
+    for row in range(len(x)):
+        length = counts[row]
+        before = paths[row, length - 2] if length > 1 else committed - 1
+        x[row] += given[1 + before]
+
+
 @no_type_check
 def _multiply(linear, layer, x, y, activation, added):
     """Write one of the linear layers x Wᵀ + bias, activated, to y, or add it."""
@@ -131,9 +167,9 @@ def _pass(rows, keep, weights, buffers, logits):
             beyond these, [rows, longest], and their number
     """
     tokens, positions, start, committed, paths, counts = rows
-    shape, tables, layers, head = weights
-    keys, values = buffers
-    heads, key_heads, size, activation, gated, centred, epsilon = shape
+    shape, tables, layers, head, kept, own = weights
+    keys, values, states, given = buffers
+    heads, key_heads, size, activation, gated, centred, epsilon, window = shape
     _, _, cosines, sines = tables
     norms, mixed, out, up, down = layers
     count = len(tokens)
@@ -145,6 +181,8 @@ def _pass(rows, keep, weights, buffers, logits):
     wide = np.empty((count, up[0].shape[1] * COLUMNS), np.float32)
     middle = np.empty((count, wide.shape[1] // 2), np.float32) if gated else wide
     embed(tokens, positions, tables, x)
+    if len(given):
+        add_given(given, committed, paths, counts, x)
     for layer in range(len(mixed[0])):
         layer_norm(x, norms[layer, 0], norms[layer, 1], epsilon, centred, h)
         multiply(mixed, layer, h, joined, NONE, False)
@@ -158,7 +196,7 @@ def _pass(rows, keep, weights, buffers, logits):
             key = keys[layer, shared]
             value = values[layer, shared]
             used = start + count
-            attend(queries, key, value, used, committed, paths, counts, attended, first)
+            attend(queries, key, value, used, committed, paths, counts, window, attended, first)
         multiply(out, layer, attended, x, NONE, True)
         layer_norm(x, norms[layer, 2], norms[layer, 3], epsilon, centred, h)
         multiply(up, layer, h, wide, activation, False)
@@ -166,8 +204,12 @@ def _pass(rows, keep, weights, buffers, logits):
             for row in prange(count):
                 gate(wide[row], middle[row])
         multiply(down, layer, middle, x, NONE, True)
+        store_states(kept, layer, x, start, states)
     layer_norm(x[count - keep :], norms[-1, 0], norms[-1, 1], epsilon, centred, h)
     multiply(head, 0, h[:keep], logits, NONE, False)
+    if len(given):
+        last = start + count - keep + 1
+        multiply(own, 0, h[:keep], given[last : last + keep], NONE, False)
 
 
 def copied(function, name, **names):

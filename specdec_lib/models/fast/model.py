@@ -16,15 +16,25 @@ from transformers import PreTrainedModel
 from specdec_lib.core.chance import Chance
 from specdec_lib.core.context import Context
 from specdec_lib.core.locking import in_turn
-from specdec_lib.core.protocols import Ranked, Scout, Usage, check_logits, check_root
+from specdec_lib.core.protocols import (
+    Ranked,
+    Scout,
+    StateKeeper,
+    Usage,
+    check_logits,
+    check_root,
+)
 from specdec_lib.core.tree import MatchTable, TokenTree
 from specdec_lib.models.cached.path_memory import BranchMemory, PassPlan, weakly
+from specdec_lib.models.cached.windows import check_layers, check_window, reach_of
 from specdec_lib.models.cut_head import CutHead, output_weight
 from specdec_lib.models.fast import choices, compiled_trees, kernels
 from specdec_lib.models.fast.compiled_trees import GrowthSettings, Place
+from specdec_lib.models.fast.reading import reader_of
 from specdec_lib.models.fast.tiles import COLUMNS, THREADS
 from specdec_lib.models.fast.weights import EDITIONS, read_weights
 from specdec_lib.models.katz.trie import NO_GUESSES
+from specdec_lib.models.reading import Level, levels_of
 
 CHUNK_ROWS = 48  # a longer prompt is read in pieces: three tiles of sixteen rows
 SCRATCH = 128  # cache entries allocated at first beyond the model's positions
@@ -40,15 +50,30 @@ class FastModel:
     model      its weights may be bfloat16 or float16: they are converted when they are read
     edition    "exact": only the order of sums differs from the reference (of a model in float32);
                "int8": another model
+    window     each token sees the last so many, itself among them; None for all before it
+    target     of a draft that reads its target's hidden states, see `ReadingModel`
 
     Raises ValueError for a model that the compiled pass cannot run.
     """
 
-    def __init__(self, model: PreTrainedModel, name: str, *, edition: str = "exact") -> None:
-        self.weights = read_weights(model.eval(), edition)
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        name: str,
+        *,
+        edition: str = "exact",
+        window: int | None = None,
+        target: StateKeeper | None = None,
+    ) -> None:
+        check_window(window)
+        self.weights = read_weights(model.eval(), edition, window)
         self.model = model
         self.name = name
         self.edition = edition
+        self.window = window
+        self.layers_kept: tuple[int, ...] = ()
+        self._reader = reader_of(model, target, edition)
+        self._context: Context | None = None
         self.vocabulary = len(output_weight(model))
         self.usage = Usage()
         self.max_positions = int(model.config.max_position_embeddings)
@@ -67,7 +92,13 @@ class FastModel:
         self._cut = head if isinstance(head, CutHead) else None
         self._others = self._cut and self._cut.others  # whose rows the weights hold too
         self._ids = np.arange(self.vocabulary) if self._cut is None else self._cut.places.numpy()
-        self._memory = BranchMemory(weakly(self.run_rows), weakly(self._move), CHUNK_ROWS)
+        self._memory = BranchMemory(
+            weakly(self.run_rows),
+            weakly(self._move),
+            CHUNK_ROWS,
+            reach=reach_of(model, window),
+            rereads=self._reader is not None,
+        )
         self._buffers = self.weights.buffers(min(self.max_positions, 1024) + SCRATCH)
 
     @in_turn
@@ -84,6 +115,23 @@ class FastModel:
         for row, its in zip(whole, scored.numpy(), strict=True):  # faster than all rows at once
             row[self._ids] = its
         return torch.from_numpy(whole)
+
+    @in_turn
+    def keep_states(self, layers: Sequence[int]) -> None:
+        kept = self.layers_kept
+        check_layers(layers, self.model, name=self.name, kept=kept, window=self.window)
+        if tuple(layers) != self.layers_kept:
+            self.forget()
+            self.layers_kept = tuple(layers)
+            self.weights = self.weights._replace(kept=np.array(layers))
+            self._buffers = self.weights.buffers(self._buffers[1].shape[3])
+
+    @in_turn
+    def states(self, context: Context, first: int) -> Float[Tensor, "tokens states width"]:
+        with self._memory.whole_or_nothing():
+            self._memory.read_before(context)
+        kept = self._buffers[2][:, first : len(context) - 1]
+        return torch.from_numpy(kept.transpose(1, 0, 2).copy())
 
     @in_turn
     def rank(
@@ -117,7 +165,8 @@ class FastModel:
         match: MatchTable,
         scout: Scout | None = None,
     ) -> TokenTree | None:
-        scout = scout or Scout(NO_GUESSES, guided=0, source="")
+        if scout is None or self._reader is not None:  # which reads guesses level by level
+            scout = Scout(NO_GUESSES, guided=0, source="")
         settings = self._growth_settings(
             context,
             chance,
@@ -187,7 +236,7 @@ class FastModel:
         root_path = np.array(memory.paths(plan.parents)[-1])
         committed = len(memory.committed)
         place = Place(plan.positions[0], start, committed, root_path)
-        began = self._start()
+        began = self._start(plan.positions)
         nodes, scores, reads, logits, passes = self._grow(
             place, np.array(plan.tokens), settings, self.weights, self._buffers
         )
@@ -202,6 +251,7 @@ class FastModel:
     def _prepare(self, context: Context, tree: TokenTree) -> None:
         """Score the prompt's own tokens as well; the logits that are kept lack them."""
         check_root(context, tree, self.vocabulary, self.max_positions, self.name)
+        self._context = context
         head = self._cut
         if head is not None:
             head.set_prompt(context.prompt)
@@ -212,46 +262,74 @@ class FastModel:
                 self._ids = head.places.numpy()
 
     def _move(self, sources: list[int], first: int) -> None:
-        keys, values = self._buffers
+        keys, values, states, _ = self._buffers
         entries = np.array(sources)
         places = np.arange(first, first + len(sources))
         panels = entries // COLUMNS
         columns = entries % COLUMNS
         keys[:, :, places // COLUMNS, :, places % COLUMNS] = keys[:, :, panels, :, columns]
         values[:, :, :, places] = values[:, :, :, entries]
+        states[:, places] = states[:, entries]
 
     def run_rows(
         self, tokens: Sequence[int], positions: Sequence[int], paths: list[list[int]], keep: int
     ) -> Float[Tensor, "keep scored"]:
         start = self._memory.used
         self._reserve(start + len(tokens))
-        counts = [len(path) for path in paths]
-        padded = np.array([path + [0] * (max(counts) - len(path)) for path in paths])
-        committed = len(self._memory.committed)
-        rows = np.array(tokens), np.array(positions), start, committed, padded, np.array(counts)
         logits = np.empty((keep, self.weights.columns), np.float32)
-        began = self._start()
-        self._run_pass(rows, keep, self.weights, self._buffers, logits)
-        self.usage += Usage(1, len(tokens), time.perf_counter() - began)
+        levels = [Level(0, len(tokens), keep)]
+        if self._reader is not None and self._context is not None:
+            levels = levels_of(positions, len(self._context), keep)
+        began = self._start(positions)
+        done = 0
+        for first, stop, count in levels:
+            rows = self._rows(tokens[first:stop], positions[first:stop], paths[first:stop], first)
+            self._run_pass(rows, count, self.weights, self._buffers, logits[done : done + count])
+            done += count
+        self.usage += Usage(len(levels), len(tokens), time.perf_counter() - began)
         scored = torch.from_numpy(logits)[:, : len(self._ids)]
         check_logits(scored, self.name)
         return scored
 
-    def _start(self) -> float:
-        """The time at which a compiled call on these threads begins."""
+    def _rows(
+        self, tokens: Sequence[int], positions: Sequence[int], paths: list[list[int]], first: int
+    ) -> tuple:
+        """Rows as the compiled pass takes them; the first gets the cache entry number `first` of
+        those that are not in use.
+        """
+        counts = [len(path) for path in paths]
+        padded = np.array([path + [0] * (max(counts) - len(path)) for path in paths])
+        start = self._memory.used + first
+        committed = len(self._memory.committed)
+        return np.array(tokens), np.array(positions), start, committed, padded, np.array(counts)
+
+    def _start(self, positions: Sequence[int]) -> float:
+        """Take in what the target says of the tokens before these positions, if this is a draft
+        that reads it; the time at which the model's own work, on these threads, began.
+        """
+        reader = self._reader
+        states = None
+        if reader is not None and self._context is not None:
+            states = reader.states(self._context, positions)
         if 1 < self.threads != numba.get_num_threads():
             numba.set_num_threads(self.threads)
-        return time.perf_counter()
+        began = time.perf_counter()
+        if reader is not None and states is not None:
+            entry = max(positions[0], 1) - self._memory.first
+            reader.put(states, entry, self._buffers[3])
+        return began
 
     def _reserve(self, entries: int) -> None:
-        keys, values = self._buffers
+        keys, values, states, given = self._buffers
         size = values.shape[3]
         if entries > size:
             more = size << (-(-entries // size) - 1).bit_length()
-            larger_keys, larger_values = self.weights.buffers(more)
+            self._buffers = self.weights.buffers(more)
+            larger_keys, larger_values, larger_states, larger_given = self._buffers
             larger_keys[:, :, : keys.shape[2]] = keys
             larger_values[:, :, :, :size] = values
-            self._buffers = larger_keys, larger_values
+            larger_states[:, :size] = states
+            larger_given[: len(given)] = given
 
 
 def _tree_sizes(widths: Sequence[int], budget: int | None, guesses: int) -> tuple[int, int]:

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from jaxtyping import Float32
+from jaxtyping import Float32, Int64
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 from transformers.pytorch_utils import Conv1D
@@ -14,6 +14,7 @@ from specdec_lib.models.cached.probing import check_attention
 from specdec_lib.models.cut_head import CutHead, output_weight
 from specdec_lib.models.fast.arithmetic import GELU_TANH, NONE, count_steps
 from specdec_lib.models.fast.tiles import BLOCK, COLUMNS
+from specdec_lib.models.reading import SCALE
 
 EDITIONS = {  # and their arithmetic, on weights of a kind
     "exact": "float32 sums over {} weights",
@@ -38,19 +39,26 @@ LINEARS = {
     ),
 }
 EMPTY = np.empty((0, 0), np.float32)
+EVERYTHING = 2**40  # a window of all tokens
 
 Numbers = Float32[np.ndarray, "..."]
 Matrix = Float32[np.ndarray, "_ _"]
 Linear = tuple[Matrix, Numbers | None]
 """The weight [outs, ins] and the bias of a linear layer."""
-Shape = tuple[int, int, int, int, bool, bool, np.float32]
+Shape = tuple[int, int, int, int, bool, bool, np.float32, int]
 """Heads, key heads, size of a head, activation, whether the MLP is gated, whether norms are
-centred, epsilon.
+centred, epsilon, and the last tokens that each sees.
 """
 Tables = tuple[Numbers, Numbers, Numbers, Numbers]
 """Token and position embeddings, cosines and sines by position; empty for none."""
 Panels = tuple[np.ndarray, np.ndarray]
 """Weights [layers, panels, …], see `tiles`, and a bias per output, [layers, panels · 16]."""
+
+Buffers = tuple[Numbers, Numbers, Numbers, Numbers]
+"""Keys […, panels, size, 16] and values […, size ÷ 16, panels · 16, 16] of cache entries; their
+hidden states after the layers that are kept, [states, entries, width]; and what is added to the
+input of each one's children, [1 + entries, width], before the first that of the first entry itself.
+"""
 
 
 class Weights(NamedTuple):
@@ -59,26 +67,37 @@ class Weights(NamedTuple):
     layers    norms [layers + 1, 4, width], weight and bias before attention and before the MLP, the
               last one behind them; and the panels of the four linear layers, see `LINEARS`
     head      its panels as one layer
+    kept      numbers of the layers whose hidden states are kept; none of most models
+    own       what a draft's output adds to the input of the guess after it, of a draft that reads
+              its target; no panel of others
     """
 
     shape: Shape
     tables: Tables
     layers: tuple[Numbers, Panels, Panels, Panels, Panels]
     head: Panels
+    kept: Int64[np.ndarray, " states"]
+    own: Panels
 
     @property
     def columns(self) -> int:
         """The width of a row of logits as the pass writes it: whole panels."""
         return self.head[0].shape[1] * COLUMNS
 
-    def buffers(self, entries: int) -> tuple[Numbers, Numbers]:
-        """Empty keys […, panels, size, 16] and values […, size ÷ 16, panels · 16, 16]."""
+    def buffers(self, entries: int) -> Buffers:
+        """Empty buffers for so many cache entries."""
         layers = len(self.layers[0]) - 1
         _, heads, size, *_ = self.shape
+        width = self.tables[0].shape[1]
         panels = -(-entries // COLUMNS)
-        whole = size // COLUMNS
-        keys = np.zeros((layers, heads, panels, size, COLUMNS), np.float32)
-        return keys, np.zeros((layers, heads, whole, panels * COLUMNS, COLUMNS), np.float32)
+        room = panels * COLUMNS
+        added = room + 1 if self.own[0].shape[1] else 0
+        return (
+            np.zeros((layers, heads, panels, size, COLUMNS), np.float32),
+            np.zeros((layers, heads, size // COLUMNS, room, COLUMNS), np.float32),
+            np.zeros((len(self.kept), room, width), np.float32),
+            np.zeros((added, width), np.float32),
+        )
 
     def with_prompt_of(self, head: CutHead, edition: str) -> "Weights":
         """These weights with the outputs of a head whose prompt has changed."""
@@ -91,8 +110,11 @@ class Weights(NamedTuple):
         return self._replace(head=(panels, biases))
 
 
-def read_weights(model: PreTrainedModel, edition: str) -> Weights:
-    """The weights of a model, in float32; raises ValueError that names what is not computed."""
+def read_weights(model: PreTrainedModel, edition: str, window: int | None = None) -> Weights:
+    """The weights of a model, in float32; raises ValueError that names what is not computed.
+
+    window    the last tokens that each sees; None for all
+    """
     if edition not in EDITIONS:
         raise ValueError(f"an edition is {' or '.join(EDITIONS)}, got {edition!r}")
     kind = model.config.model_type
@@ -121,10 +143,26 @@ def read_weights(model: PreTrainedModel, edition: str) -> Weights:
     )
     outputs = head.scored_rows() if isinstance(head, CutHead) else output_weight(model)
     head_panels = stack_panels([(_numbers(outputs), None)], edition)
-    return Weights(shape, tables, (norms, joined, output, up, down), head_panels)
+    return Weights(
+        shape=(*shape, EVERYTHING if window is None else window),
+        tables=tables,
+        layers=(norms, joined, output, up, down),
+        head=head_panels,
+        kept=np.empty(0, np.int64),
+        own=_own_panels(model, edition, tables[0].shape[1]),
+    )
 
 
-def _gpt2_tables(model: PreTrainedModel) -> tuple[Shape, Tables]:
+def _own_panels(model: PreTrainedModel, edition: str, width: int) -> Panels:
+    """See `Weights.own`."""
+    part = getattr(model, "reading", None)
+    if part is not None:
+        return stack_panels([(_numbers(part.from_own.weight) * SCALE, None)], edition)
+    panels, biases = stack_panels([(np.zeros((COLUMNS, width), np.float32), None)], edition)
+    return panels[:, :0].copy(), biases[:, :0].copy()
+
+
+def _gpt2_tables(model: PreTrainedModel) -> tuple[tuple, Tables]:
     config = model.config
     body: Any = model.base_model
     size = config.n_embd // config.n_head
@@ -141,7 +179,7 @@ def _gpt2_tables(model: PreTrainedModel) -> tuple[Shape, Tables]:
     return shape, (_numbers(body.wte.weight), _numbers(body.wpe.weight), EMPTY, EMPTY)
 
 
-def _llama_tables(model: PreTrainedModel) -> tuple[Shape, Tables]:
+def _llama_tables(model: PreTrainedModel) -> tuple[tuple, Tables]:
     config = model.config
     body: Any = model.base_model
     size = body.layers[0].self_attn.head_dim

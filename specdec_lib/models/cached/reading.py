@@ -1,0 +1,159 @@
+"""A draft that reads the target's hidden states, as a `LanguageModel` on the reference runtime."""
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from torch.nn.functional import scaled_dot_product_attention
+from transformers import LlamaForCausalLM
+
+from specdec_lib.core.context import Context
+from specdec_lib.core.locking import in_turn
+from specdec_lib.core.protocols import StateKeeper, Usage, check_logits, check_root
+from specdec_lib.core.tree import TokenTree
+from specdec_lib.models.cached.key_values import reference_runtime, seen_entries
+from specdec_lib.models.cached.path_memory import BranchMemory, weakly
+from specdec_lib.models.cached.windows import check_window
+from specdec_lib.models.cut_head import CutHead, output_weight
+from specdec_lib.models.network_passes import attention_heads, finish_layer, shared_heads
+from specdec_lib.models.reading import Level, levels_of, reading_of
+
+CHUNK_ROWS = 256  # a longer prompt is read in pieces
+
+
+class ReadingModel:
+    """A draft of one layer, made with its target, whose hidden states it reads; see `reading`.
+
+    model     a network with the draft's weights as its part `reading`
+    target    hands out hidden states, and computes them where it has not read a token yet
+    window    each token sees the last so many, itself among them
+
+    To the input of a token of the context is added what the target's states of the token before
+    give, to that of a guess what the draft's own output at the token before gives. So an accepted
+    guess is read once more, when the target has read it. Threads that call it take turns.
+    """
+
+    def __init__(
+        self, model: LlamaForCausalLM, target: StateKeeper, name: str, *, window: int
+    ) -> None:
+        check_window(window)
+        self.reading = reading_of(model)
+        target.keep_states(self.reading.layers)
+        self.model = model.eval()
+        self.target = target
+        self.name = name
+        self.window = window
+        self.vocabulary = len(output_weight(model))
+        self.max_positions = int(model.config.max_position_embeddings)
+        self.runtime = reference_runtime(model)
+        self.usage = Usage()
+        self._memory = BranchMemory(
+            weakly(self.run_rows), _unmoved, CHUNK_ROWS, reach=window, rereads=True
+        )
+        config = model.config
+        heads, size = config.num_key_value_heads, model.model.layers[0].self_attn.head_dim
+        kind = {"dtype": model.dtype, "device": model.device}
+        self._keys = torch.empty(1, heads, 0, size, **kind)
+        self._values = torch.empty(1, heads, 0, size, **kind)
+        # what is added to the input of an entry's children, after that of the first entry's own
+        self._given = torch.zeros(1, config.hidden_size, **kind)
+        self._context: Context | None = None
+        self._scored: tuple[int, ...] | None = None  # the tokens that a cut head scored last
+
+    @in_turn
+    def forget(self) -> None:
+        self._memory.clear()
+
+    @in_turn
+    def score(self, context: Context, tree: TokenTree) -> Float[Tensor, "nodes vocab"]:
+        check_root(context, tree, self.vocabulary, self.max_positions, self.name)
+        head = self.model.get_output_embeddings()
+        if isinstance(head, CutHead):
+            head.set_prompt(context.prompt)
+            if head.others is not self._scored:  # what is kept was computed with other rows
+                self._memory.ready.clear()
+            self._scored = head.others
+        self._context = context
+        return self._memory.score(context, tree).clone()
+
+    @torch.no_grad()
+    def run_rows(
+        self, tokens: Sequence[int], positions: Sequence[int], paths: list[list[int]], keep: int
+    ) -> Float[Tensor, "keep vocab"]:
+        assert self._context is not None  # `score` has set it
+        states = self._states_before(positions)
+        started = time.perf_counter()
+        more = self._memory.used + len(tokens) + 1 - len(self._given)
+        if more > 0:
+            self._given = torch.cat(
+                [self._given, self._given.new_zeros(more, *self._given.shape[1:])]
+            )
+        self._take_states(states, positions[0])
+        levels = levels_of(positions, len(self._context), keep)
+        found = [self._run(tokens, positions, paths, level) for level in levels]
+        if self.model.device.type == "cuda":
+            torch.cuda.synchronize(self.model.device)
+        self.usage += Usage(len(levels), len(tokens), time.perf_counter() - started)
+        logits = torch.cat(found)
+        check_logits(logits, self.name)
+        return logits
+
+    def _states_before(self, positions: Sequence[int]) -> Float[Tensor, "tokens states width"]:
+        """The target's states of the token before each position of the context, of those that come
+        first among the rows.
+        """
+        assert self._context is not None  # `score` has set it
+        count = sum(1 for position in positions if 0 < position < len(self._context))
+        first = max(positions[0] - 1, 0)
+        if not count:
+            return torch.empty(0, len(self.reading.layers), self.model.config.hidden_size)
+        return self.target.states(self._context, first)[:count]
+
+    def _take_states(self, states: Float[Tensor, "tokens states width"], position: int) -> None:
+        """Keep what the states add to the inputs of the rows from a position of the context on."""
+        entry = max(position, 1) - self._memory.first
+        given = self.reading.added_by_target(states.to(self.model.device, self.model.dtype))
+        self._given[entry : entry + len(given)] = given
+
+    def _run(
+        self,
+        tokens: Sequence[int],
+        positions: Sequence[int],
+        paths: list[list[int]],
+        level: Level,
+    ) -> Float[Tensor, "keep vocab"]:
+        """Compute the rows of one level: the logits after those that are kept."""
+        device = self.model.device
+        body = self.model.model
+        layer: Any = self.reading.layer
+        its = paths[level.first : level.stop]
+        used = self._memory.used + level.first
+        committed = len(self._memory.committed)
+        above = [path[-2] if len(path) > 1 else committed - 1 for path in its]
+        embedded = body.embed_tokens(
+            torch.tensor([tokens[level.first : level.stop]], device=device)
+        )
+        inputs = embedded + self._given[torch.tensor(above, device=device) + 1]
+        place = torch.tensor([positions[level.first : level.stop]], device=device)
+        rotation = body.rotary_emb(embedded, place)
+        query, key, value = attention_heads(layer, layer.input_layernorm(inputs), rotation)
+        self._keys = torch.cat([self._keys[:, :, :used], key], dim=2)
+        self._values = torch.cat([self._values[:, :, :used], value], dim=2)
+        sees = torch.from_numpy(seen_entries(used, committed, its, self.window)).to(device)
+        attended = scaled_dot_product_attention(
+            query,
+            shared_heads(self._keys, query),
+            shared_heads(self._values, query),
+            attn_mask=sees[None, None],
+        )
+        output = self.reading.norm(finish_layer(layer, inputs, attended))[0, -level.keep :]
+        end = used + len(its) + 1
+        self._given[end - level.keep : end] = self.reading.added_by_own(output)
+        return self.model.lm_head(output)
+
+
+def _unmoved(entries: list[int], first: int) -> None:
+    raise AssertionError("entries of a memory that reads accepted guesses again are not moved")

@@ -1,0 +1,46 @@
+"""Windows and kept hidden states: what is asked of a model is checked, and how far it reaches."""
+
+from collections.abc import Sequence
+
+from transformers import PreTrainedModel
+
+
+def check_window(window: int | None) -> None:
+    """Raises ValueError for a window of no token."""
+    if window is not None and window < 1:
+        raise ValueError(f"a window has 1 token or more, got {window}")
+
+
+def reach_of(network: PreTrainedModel, window: int | None) -> int | None:
+    """On how many tokens, the last among them, the logits after it depend; None for all: each layer
+    sees those of the layer below through a window.
+    """
+    if window is None:
+        return None
+    layers = int(network.config.get_text_config().num_hidden_layers)
+    return layers * (window - 1) + 1
+
+
+def check_layers(
+    layers: Sequence[int],
+    network: PreTrainedModel,
+    *,
+    name: str,
+    kept: Sequence[int],
+    window: int | None,
+) -> None:
+    """Raises ValueError unless a network has these layers, the last one apart, and it keeps no
+    others and sees its whole context, as the model of this name.
+    """
+    last = int(network.config.get_text_config().num_hidden_layers) - 2
+    if not layers or not all(0 <= layer <= last for layer in layers):
+        raise ValueError(
+            f"hidden states are kept after layers from 0 to {last} of {name}, got {list(layers)}"
+        )
+    if kept and tuple(kept) != tuple(layers):
+        raise ValueError(
+            f"{name} keeps the hidden states after layers {list(kept)}, which another model reads;"
+            f" got {list(layers)}"
+        )
+    if window is not None:
+        raise ValueError(f"{name} sees a window only, and keeps no hidden states")
