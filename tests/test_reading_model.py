@@ -16,6 +16,7 @@ from specdec_lib.core.protocols import Verdict
 from specdec_lib.core.tree import TokenTree
 from specdec_lib.core.verify import reject
 from specdec_lib.drafts.combined import NoDraft
+from specdec_lib.drafts.staged import StagedTree
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
 from specdec_lib.models.cached.model import CachedModel
 from specdec_lib.models.cached.reading import ReadingModel
@@ -190,3 +191,16 @@ def test_a_chain_costs_a_pass_per_guess():
     context = Context.of(range(20))
     ChainDraft(draft, 3).propose(context, Chance(0, SAMPLERS[0]))
     assert draft.usage.passes == 3 and draft.usage.rows == WINDOW + 2
+
+
+def test_a_scout_is_left_out_where_it_cannot_save_a_pass():
+    _, draft = pair("fast")
+    context = Context.of(range(20))
+    tree = TreeDraft(draft, budget=6, depth=4)
+    grown = tree.propose(context, Chance(0, SAMPLERS[0]))
+    passes = draft.usage.passes
+    draft.forget()
+    scout = ChainDraft(FastModel(llama(), "scout"), 3)
+    staged = StagedTree(tree, scout).propose(context, Chance(0, SAMPLERS[0]))
+    assert staged == grown and draft.usage.passes == 2 * passes
+    assert scout.model.usage.passes == 0

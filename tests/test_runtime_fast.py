@@ -26,7 +26,7 @@ from specdec_lib.drafts.max_gram import MaxGram
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
 from specdec_lib.models.cached.model import CachedModel
 from specdec_lib.models.cut_head import cut_head
-from specdec_lib.models.fast import model as fast_module
+from specdec_lib.models.fast import threads as fast_threads
 from specdec_lib.models.fast.model import FastModel
 from specdec_lib.models.fast.tiles import DOT_PRODUCTS
 from specdec_lib.models.fast.weights import block_steps
@@ -155,7 +155,7 @@ def test_the_reference_has_not_the_same_bits_so_this_is_worth_a_test(ladder, pro
 @pytest.mark.skipif(os.cpu_count() < 2, reason="one processor has one thread")
 def test_threads_change_no_bit_and_no_tree(monkeypatch) -> None:
     one = FastModel(gpt2(), "fast")
-    monkeypatch.setattr(fast_module, "SMALL", 0)
+    monkeypatch.setattr(fast_threads, "SMALL", 0)
     torch.set_num_threads(2)
     two = FastModel(gpt2(), "fast")
     torch.set_num_threads(1)
@@ -172,7 +172,7 @@ def test_its_threads_leave_pytorch_the_number_it_had() -> None:
     """The other process fails if PyTorch has another number of threads in the end."""
     code = (
         "import os, torch; more = os.cpu_count() + 1; torch.set_num_threads(more);"
-        " from test_runtime_fast import *; fast_module.SMALL = 0;"
+        " from test_runtime_fast import *; fast_threads.SMALL = 0;"
         " FastModel(gpt2(), 'fast').score(*next(walk(1, seed=1)));"
         " raise SystemExit(torch.get_num_threads() != more)"
     )

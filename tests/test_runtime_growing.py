@@ -43,6 +43,7 @@ DRAFTS = {
     "a window": lambda: FastModel(llama(), "draft", window=9),
     "reads its target": lambda: pair("fast", cut=True)[1],
 }
+SCOUTED = list(DRAFTS)[:3]  # a scout is left out of the last
 
 
 def cut(network: PreTrainedModel) -> PreTrainedModel:
@@ -71,7 +72,7 @@ def long_way(draft: TreeDraft, model: FastModel) -> TreeDraft:
 
 def plain(model: FastModel) -> LanguageModel:
     """The model without its choices of children: it cannot grow trees itself."""
-    kept = "name vocabulary max_positions runtime usage score forget".split()
+    kept = "name vocabulary max_positions runtime usage by_level score forget".split()
     return SimpleNamespace(**{one: getattr(model, one) for one in kept})
 
 
@@ -132,7 +133,7 @@ def table_of(network: str) -> Katz:
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("sampler", [*SAMPLERS, Sampler(0.8)], ids=str)
-@pytest.mark.parametrize("network", DRAFTS)
+@pytest.mark.parametrize("network", SCOUTED)
 def test_a_staged_tree_grown_in_one_call_is_that_grown_pass_by_pass(network, sampler, shape):
     grown, slow = two(network)
     tree, scouted = TreeDraft(grown, match=MATCH, **shape), 0

@@ -104,6 +104,18 @@ class StateKeeper(Protocol):
         ...
 
 
+@runtime_checkable
+class LevelReader(Protocol):
+    """A language model that may need a pass for each level of a tree that it reads."""
+
+    @property
+    def by_level(self) -> bool:
+        """Whether what it computes at a node depends on its own output at the node above, so that
+        no scout saves it a pass.
+        """
+        ...
+
+
 Ranked = tuple[Sequence[int], Sequence[float]]
 """Children of a node, best first: their tokens, and each one's score ÷ the node's."""
 

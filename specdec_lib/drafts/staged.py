@@ -28,7 +28,8 @@ Path = tuple[int, ...]  # tokens from below the root down to a node
 class StagedTree:
     """Builds exactly the tree of `draft` in at most as many passes, because a scout guesses which
     nodes come next; nodes that the scout also guessed carry its name. A fast model grows the tree
-    in one compiled call where the scout is an n-gram table.
+    in one compiled call where the scout is an n-gram table. A model that reads a tree level by
+    level (`LevelReader`) is left without the scout, which could not save it a pass.
 
     scout     guesses which nodes come next, for the draft to score in the same pass
     guided    how many nodes without logits the scout extends per pass, best-scored first
@@ -41,6 +42,8 @@ class StagedTree:
     def propose(self, context: Context, chance: Chance) -> TokenTree:
         """Grow the tree from the known logits, and score missing nodes, until none is missing."""
         draft = self.draft.as_tree if isinstance(self.draft, ChainDraft) else self.draft
+        if draft.by_level:
+            return draft.propose(context, chance)
         if isinstance(self.scout, NgramDraft):
             guesser = self.scout.guesser(context, chance)
             scout = Scout(guesser, self.guided, self.scout.source)

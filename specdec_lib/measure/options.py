@@ -48,7 +48,7 @@ def place(meaning: str) -> Parameter:
     return Parameter(help=meaning, converter=to_path)
 
 
-def places(meaning: str) -> Parameter:
+def several_places(meaning: str) -> Parameter:
     """An option that names one file or folder, or several."""
     return Parameter(help=meaning, converter=to_paths)
 

@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn.functional import rms_norm
-from transformers import LlamaForCausalLM
+from transformers import LlamaForCausalLM, PreTrainedModel
 
 from specdec_lib.models.network_passes import (
     attention_heads,
@@ -73,7 +73,7 @@ class ReadingDraft(nn.Module):
         return self.from_own(output) * SCALE
 
 
-def reading_of(network: LlamaForCausalLM) -> ReadingDraft:
+def reading_of(network: PreTrainedModel) -> ReadingDraft:
     """The part `reading` of a network.  Raises ValueError if it has none."""
     part = getattr(network, "reading", None)
     if not isinstance(part, ReadingDraft):
@@ -92,7 +92,7 @@ def reading_network(target: LlamaForCausalLM, path: Path) -> LlamaForCausalLM:
     return network
 
 
-class Level(NamedTuple):
+class ReadLevel(NamedTuple):
     """New rows that are computed at once: from the first up to the stop, and how many of them, the
     last ones, need logits.
     """
@@ -102,7 +102,7 @@ class Level(NamedTuple):
     keep: int
 
 
-def levels_of(positions: Sequence[int], length: int, keep: int) -> list[Level]:
+def levels_of(positions: Sequence[int], length: int, keep: int) -> list[ReadLevel]:
     """The levels of new rows, where those of a context of so many tokens come first, and then the
     guesses, level by level: what is added to a guess is known when the one above it was read.
     """
@@ -112,7 +112,7 @@ def levels_of(positions: Sequence[int], length: int, keep: int) -> list[Level]:
     levels = []
     for first, stop in pairwise([0, *begins, len(positions)]):
         kept = keep - (len(positions) - stop)
-        levels.append(Level(first, stop, min(kept, stop - first)))
+        levels.append(ReadLevel(first, stop, min(kept, stop - first)))
     return levels
 
 

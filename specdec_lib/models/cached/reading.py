@@ -19,7 +19,7 @@ from specdec_lib.models.cached.path_memory import BranchMemory, weakly
 from specdec_lib.models.cached.windows import check_window
 from specdec_lib.models.cut_head import CutHead, output_weight
 from specdec_lib.models.network_passes import attention_heads, finish_layer, shared_heads
-from specdec_lib.models.reading import Level, levels_of, reading_of
+from specdec_lib.models.reading import ReadLevel, levels_of, reading_of
 
 CHUNK_ROWS = 256  # a longer prompt is read in pieces
 
@@ -33,8 +33,11 @@ class ReadingModel:
 
     To the input of a token of the context is added what the target's states of the token before
     give, to that of a guess what the draft's own output at the token before gives. So an accepted
-    guess is read once more, when the target has read it. Threads that call it take turns.
+    guess is read once more, when the target has read it, and the guesses of a tree are read level
+    by level, with a pass for each. Threads that call it take turns.
     """
+
+    by_level = True
 
     def __init__(
         self, model: LlamaForCausalLM, target: StateKeeper, name: str, *, window: int
@@ -53,13 +56,13 @@ class ReadingModel:
         self._memory = BranchMemory(
             weakly(self.run_rows), _unmoved, CHUNK_ROWS, reach=window, rereads=True
         )
-        config = model.config
-        heads, size = config.num_key_value_heads, model.model.layers[0].self_attn.head_dim
-        kind = {"dtype": model.dtype, "device": model.device}
-        self._keys = torch.empty(1, heads, 0, size, **kind)
-        self._values = torch.empty(1, heads, 0, size, **kind)
+        attention: Any = model.model.layers[0].self_attn
+        heads = attention.k_proj.out_features // attention.head_dim
+        weight = self.reading.from_own.weight.detach()
+        self._keys = weight.new_empty(1, heads, 0, attention.head_dim)
+        self._values = weight.new_empty(1, heads, 0, attention.head_dim)
         # what is added to the input of an entry's children, after that of the first entry's own
-        self._given = torch.zeros(1, config.hidden_size, **kind)
+        self._given = weight.new_zeros(1, len(weight))
         self._context: Context | None = None
         self._scored: tuple[int, ...] | None = None  # the tokens that a cut head scored last
 
@@ -123,7 +126,7 @@ class ReadingModel:
         tokens: Sequence[int],
         positions: Sequence[int],
         paths: list[list[int]],
-        level: Level,
+        level: ReadLevel,
     ) -> Float[Tensor, "keep vocab"]:
         """Compute the rows of one level: the logits after those that are kept."""
         device = self.model.device

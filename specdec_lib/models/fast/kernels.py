@@ -52,12 +52,44 @@ def first_panel(window, committed, counts):
 
 
 @compiled(LINEAR_IN_ORDER)
-def attend(queries, keys, values, used, committed, paths, counts, window, y, first):
-    """Write the attention output of all rows through one head to the columns of y from `first`:
-    each row sees the first `committed` of the `used` entries, then those of its path, in order, and
-    of all these the last `window`. Keys lie as [entries ÷ 16, size, 16], values as
-    [size ÷ 16, entries, 16].
+def weigh(mine, place, window, scale):
+    """Make weights of a row's scores: e to each of those that it sees less the largest of these, 0
+    of the others from a place on. Returns their sum.
+
+    place    the path, its length, the committed entries, and the first place that is used
     """
+    path, length, committed, begin = place
+    for one in range(length):  # an entry of the path is never before its place in it
+        mine[committed + one] = mine[path[one]]
+    count = committed + length
+    hidden = max(0, count - window)
+    seen = mine[hidden:count]
+    for entry in range(len(seen)):
+        seen[entry] *= scale
+    total = exponentiate(seen)
+    for entry in range(begin, hidden):
+        mine[entry] = 0.0
+    one = length - 1
+    for entry in range(len(mine) - 1, committed - 1, -1):  # back to their entries, others get 0
+        weight = np.float32(0.0)
+        if one >= 0 and path[one] == entry:
+            weight = mine[committed + one]
+            one -= 1
+        mine[entry] = weight
+    return total
+
+
+@compiled(LINEAR_IN_ORDER)
+def attend(queries, keys, values, seen, y, first):
+    """Write the attention output of all rows through one head to the columns of y from `first`.
+
+    keys      [entries ÷ 16, size, 16]
+    values    [size ÷ 16, entries, 16]
+    seen      how many entries are used and committed, the rows' paths and these lengths, and the
+              window: each row sees the committed entries, then those of its path, in order, and of
+              all these the last `window`
+    """
+    used, committed, paths, counts, window = seen
     rows, size = queries.shape
     panels = (used + COLUMNS - 1) // COLUMNS
     scores = np.empty((rows, panels * COLUMNS), np.float32)
@@ -70,24 +102,8 @@ def attend(queries, keys, values, used, committed, paths, counts, window, y, fir
         panel_sums(keys, panel, together, size, queries, scores, panel * COLUMNS)
     for row in range(rows):
         mine = strip(scores, row, 0, used)
-        path = paths[row]
-        for one in range(counts[row]):  # an entry of the path is never before its place in it
-            mine[committed + one] = mine[path[one]]
-        count = committed + counts[row]
-        hidden = max(0, count - window)
-        seen = strip(scores, row, hidden, count - hidden)
-        for entry in range(len(seen)):
-            seen[entry] *= scale
-        totals[row] = exponentiate(seen)
-        for entry in range(begin * COLUMNS, hidden):
-            mine[entry] = 0.0
-        one = counts[row] - 1
-        for entry in range(used - 1, committed - 1, -1):  # back to their entries, others get 0
-            weight = np.float32(0.0)
-            if one >= 0 and path[one] == entry:
-                weight = mine[committed + one]
-                one -= 1
-            mine[entry] = weight
+        place = paths[row], counts[row], committed, begin * COLUMNS
+        totals[row] = weigh(mine, place, window, scale)
     nearer = values[:, begin * COLUMNS :]
     weights = scores[:, begin * COLUMNS :]
     for panel in range(0, len(values), most):
@@ -160,6 +176,14 @@ def _multiply(linear, layer, x, y, activation, added):
 
 
 @no_type_check
+def _finish(h, head, own, given, end, logits):
+    """Write the logits of normed rows, and what these give to their children: the last entries."""
+    multiply(head, 0, h, logits, NONE, False)
+    if len(given):
+        multiply(own, 0, h, given[end + 1 - len(h) : end + 1], NONE, False)
+
+
+@no_type_check
 def _pass(rows, keep, weights, buffers, logits):
     """Compute new rows, store their keys and values, and write the logits of the last `keep`.
 
@@ -180,6 +204,7 @@ def _pass(rows, keep, weights, buffers, logits):
     attended = np.empty((count, heads * size), np.float32)
     wide = np.empty((count, up[0].shape[1] * COLUMNS), np.float32)
     middle = np.empty((count, wide.shape[1] // 2), np.float32) if gated else wide
+    seen = start + count, committed, paths, counts, window
     embed(tokens, positions, tables, x)
     if len(given):
         add_given(given, committed, paths, counts, x)
@@ -193,10 +218,7 @@ def _pass(rows, keep, weights, buffers, logits):
             first = one * size
             shared = one * key_heads // heads
             queries = joined[:, first : first + size]
-            key = keys[layer, shared]
-            value = values[layer, shared]
-            used = start + count
-            attend(queries, key, value, used, committed, paths, counts, window, attended, first)
+            attend(queries, keys[layer, shared], values[layer, shared], seen, attended, first)
         multiply(out, layer, attended, x, NONE, True)
         layer_norm(x, norms[layer, 2], norms[layer, 3], epsilon, centred, h)
         multiply(up, layer, h, wide, activation, False)
@@ -206,10 +228,7 @@ def _pass(rows, keep, weights, buffers, logits):
         multiply(down, layer, middle, x, NONE, True)
         store_states(kept, layer, x, start, states)
     layer_norm(x[count - keep :], norms[-1, 0], norms[-1, 1], epsilon, centred, h)
-    multiply(head, 0, h[:keep], logits, NONE, False)
-    if len(given):
-        last = start + count - keep + 1
-        multiply(own, 0, h[:keep], given[last : last + keep], NONE, False)
+    finish(h[:keep], head, own, given, start + count, logits)
 
 
 def copied(function, name, **names):
@@ -224,5 +243,9 @@ ONLY_LOOPS = {"prange": True} | dict.fromkeys(OTHERS, False)
 in_parallel = compiled(parallel=ONLY_LOOPS)
 multiply_on_one = compiled()(copied(_multiply, "multiply_on_one"))
 multiply_on_many = in_parallel(copied(_multiply, "multiply_on_many", PIECE=TOGETHER))
-one_thread = compiled()(copied(_pass, "one_thread", multiply=multiply_on_one))
-many_threads = in_parallel(copied(_pass, "many_threads", multiply=multiply_on_many))
+finish_on_one = compiled()(copied(_finish, "finish_on_one", multiply=multiply_on_one))
+finish_on_many = compiled()(copied(_finish, "finish_on_many", multiply=multiply_on_many))
+ON_ONE = {"multiply": multiply_on_one, "finish": finish_on_one}
+ON_MANY = {"multiply": multiply_on_many, "finish": finish_on_many}
+one_thread = compiled()(copied(_pass, "one_thread", **ON_ONE))
+many_threads = in_parallel(copied(_pass, "many_threads", **ON_MANY))

@@ -1,10 +1,7 @@
 """A model on the fast CPU runtime: one compiled call per pass."""
 
-import functools
 import time
 from collections.abc import Callable, Sequence
-from itertools import accumulate
-from operator import mul
 
 import numba
 import numpy as np
@@ -28,18 +25,18 @@ from specdec_lib.core.tree import MatchTable, TokenTree
 from specdec_lib.models.cached.path_memory import BranchMemory, PassPlan, weakly
 from specdec_lib.models.cached.windows import check_layers, check_window, reach_of
 from specdec_lib.models.cut_head import CutHead, output_weight
-from specdec_lib.models.fast import choices, compiled_trees, kernels
+from specdec_lib.models.fast import choices
 from specdec_lib.models.fast.compiled_trees import GrowthSettings, Place
+from specdec_lib.models.fast.entries import larger_buffers, move_entries
+from specdec_lib.models.fast.growth import growth_settings
 from specdec_lib.models.fast.reading import reader_of
-from specdec_lib.models.fast.tiles import COLUMNS, THREADS
+from specdec_lib.models.fast.threads import passes_for
 from specdec_lib.models.fast.weights import EDITIONS, read_weights
 from specdec_lib.models.katz.trie import NO_GUESSES
-from specdec_lib.models.reading import Level, levels_of
+from specdec_lib.models.reading import ReadLevel, levels_of
 
 CHUNK_ROWS = 48  # a longer prompt is read in pieces: three tiles of sixteen rows
 SCRATCH = 128  # cache entries allocated at first beyond the model's positions
-MOST = 4096  # nodes of a tree that is grown in one call
-SMALL = 4_000_000  # parameters up to which one thread is best
 
 
 class FastModel:
@@ -73,21 +70,16 @@ class FastModel:
         self.window = window
         self.layers_kept: tuple[int, ...] = ()
         self._reader = reader_of(model, target, edition)
+        self.by_level = self._reader is not None
         self._context: Context | None = None
         self.vocabulary = len(output_weight(model))
         self.usage = Usage()
         self.max_positions = int(model.config.max_position_embeddings)
-        threads = torch.get_num_threads() if model.num_parameters() > SMALL else 1
-        self.threads = min(threads, THREADS)
-        self._run_pass = kernels.one_thread
-        self._grow = compiled_trees.grow_on_one_thread
+        self._passes = passes_for(model)
+        self.threads = self._passes.threads
         kind = str(model.dtype).removeprefix("torch.")
-        self.runtime = f"fast: {EDITIONS[edition].format(kind)}, {self.threads} thread"
-        if self.threads > 1:
-            self.runtime += "s"
-            _start_threads()
-            self._run_pass = kernels.many_threads
-            self._grow = compiled_trees.grow_on_many_threads
+        plural = "s" if self.threads > 1 else ""
+        self.runtime = f"fast: {EDITIONS[edition].format(kind)}, {self.threads} thread{plural}"
         head = model.get_output_embeddings()
         self._cut = head if isinstance(head, CutHead) else None
         self._others = self._cut and self._cut.others  # whose rows the weights hold too
@@ -167,14 +159,17 @@ class FastModel:
     ) -> TokenTree | None:
         if scout is None or self._reader is not None:  # which reads guesses level by level
             scout = Scout(NO_GUESSES, guided=0, source="")
-        settings = self._growth_settings(
+        room = max(0, self.max_positions - len(context) + 1)
+        settings = growth_settings(
             context,
             chance,
-            widths=widths,
+            widths=[min(width, self.vocabulary) for width in widths[:room]],
             budget=budget,
             floor=floor,
             match=match,
             scout=scout,
+            ids=self._ids,
+            vocabulary=self.vocabulary,
         )
         if settings is None:
             return None
@@ -190,41 +185,6 @@ class FastModel:
         sources = [scout.source if its else self.name for its in scouted]
         return root.grown(tokens, parents, source=sources, scores=scores[1:].tolist())
 
-    def _growth_settings(
-        self,
-        context: Context,
-        chance: Chance,
-        *,
-        widths: Sequence[int],
-        budget: int | None,
-        floor: float,
-        match: MatchTable,
-        scout: Scout,
-    ) -> GrowthSettings | None:
-        """What the compiled call grows, within the model's positions; None without support. A
-        prompt that is read later may change the ids.
-        """
-        room = max(0, self.max_positions - len(context) + 1)
-        short = [min(width, self.vocabulary) for width in widths[:room]]
-        most_nodes, most_rows = _tree_sizes(short, budget, scout.guided * scout.guesser.guesses)
-        sampling = choices.compiled_sampling(chance.sampler, match, self.vocabulary)
-        fixed = budget and chance.sampler.temperature > 0 and not match.edges
-        if sampling is None or fixed or not short or max(most_nodes, most_rows, *short) > MOST:
-            return None
-        deepest = len(short) + len(scout.guesser.limits[0])
-        return GrowthSettings(
-            widths=np.array(short),
-            budget=budget or 0,
-            floor=float(floor),
-            sampling=sampling,
-            noise_keys=choices.noise_keys(chance, len(context), deepest),
-            ids=self._ids,
-            guesser=scout.guesser,
-            guided=scout.guided,
-            most_nodes=most_nodes,
-            most_rows=most_rows,
-        )
-
     def _grow_compiled(
         self, plan: PassPlan, settings: GrowthSettings
     ) -> tuple[Int[np.ndarray, "4 nodes"], Float[np.ndarray, " nodes"]]:
@@ -237,7 +197,7 @@ class FastModel:
         committed = len(memory.committed)
         place = Place(plan.positions[0], start, committed, root_path)
         began = self._start(plan.positions)
-        nodes, scores, reads, logits, passes = self._grow(
+        nodes, scores, reads, logits, passes = self._passes.grow(
             place, np.array(plan.tokens), settings, self.weights, self._buffers
         )
         choices.check_finite(passes, self.name)
@@ -262,14 +222,7 @@ class FastModel:
                 self._ids = head.places.numpy()
 
     def _move(self, sources: list[int], first: int) -> None:
-        keys, values, states, _ = self._buffers
-        entries = np.array(sources)
-        places = np.arange(first, first + len(sources))
-        panels = entries // COLUMNS
-        columns = entries % COLUMNS
-        keys[:, :, places // COLUMNS, :, places % COLUMNS] = keys[:, :, panels, :, columns]
-        values[:, :, :, places] = values[:, :, :, entries]
-        states[:, places] = states[:, entries]
+        move_entries(self._buffers, sources, first)
 
     def run_rows(
         self, tokens: Sequence[int], positions: Sequence[int], paths: list[list[int]], keep: int
@@ -277,14 +230,14 @@ class FastModel:
         start = self._memory.used
         self._reserve(start + len(tokens))
         logits = np.empty((keep, self.weights.columns), np.float32)
-        levels = [Level(0, len(tokens), keep)]
+        levels = [ReadLevel(0, len(tokens), keep)]
         if self._reader is not None and self._context is not None:
             levels = levels_of(positions, len(self._context), keep)
         began = self._start(positions)
         done = 0
         for first, stop, count in levels:
             rows = self._rows(tokens[first:stop], positions[first:stop], paths[first:stop], first)
-            self._run_pass(rows, count, self.weights, self._buffers, logits[done : done + count])
+            self._passes.run(rows, count, self.weights, self._buffers, logits[done : done + count])
             done += count
         self.usage += Usage(len(levels), len(tokens), time.perf_counter() - began)
         scored = torch.from_numpy(logits)[:, : len(self._ids)]
@@ -320,35 +273,5 @@ class FastModel:
         return began
 
     def _reserve(self, entries: int) -> None:
-        keys, values, states, given = self._buffers
-        size = values.shape[3]
-        if entries > size:
-            more = size << (-(-entries // size) - 1).bit_length()
-            self._buffers = self.weights.buffers(more)
-            larger_keys, larger_values, larger_states, larger_given = self._buffers
-            larger_keys[:, :, : keys.shape[2]] = keys
-            larger_values[:, :, :, :size] = values
-            larger_states[:, :size] = states
-            larger_given[: len(given)] = given
-
-
-def _tree_sizes(widths: Sequence[int], budget: int | None, guesses: int) -> tuple[int, int]:
-    """The most nodes of a tree, and rows read for it, where a scout adds `guesses` per pass."""
-    if budget:
-        levels = [1, *[budget] * len(widths)]
-        nodes = 2 + (budget + 1) * budget
-    else:
-        levels = [1, *accumulate(widths, mul)]
-        nodes = 2 + sum(levels)
-    rows = sum(levels[:-1])
-    if guesses:  # each pass reads nodes of several levels, and what is guessed below the best
-        rows = len(widths) * (rows + guesses)
-    return nodes, rows
-
-
-@functools.cache
-def _start_threads() -> None:
-    """Start Numba's threads, which sets the number of PyTorch's, and restore that."""
-    threads = torch.get_num_threads()
-    numba.set_num_threads(THREADS)
-    torch.set_num_threads(threads)
+        if entries > self._buffers[1].shape[3]:
+            self._buffers = larger_buffers(self.weights, self._buffers, entries)

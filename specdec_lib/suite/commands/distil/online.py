@@ -6,7 +6,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from specdec_lib.core.files import cache_folder
-from specdec_lib.measure.options import Device, check_folders, place, places
+from specdec_lib.measure.options import Device, check_folders, place, several_places
 from specdec_lib.suite.distil.places import ONLINE, TEXT
 
 
@@ -18,7 +18,7 @@ def online(
     minutes: Annotated[float | None, Parameter(help="of training, in place of --steps")] = None,
     batch_tokens: Annotated[int, Parameter(help="of a step, padding included")] = 8192,
     device: Device = "cpu",
-    prompts: Annotated[list[Path] | None, places("prompt files that are judged on too")] = None,
+    prompts: Annotated[list[Path] | None, several_places("prompt files, judged on too")] = None,
     begin: Annotated[Path, place("drafts to go on from; else the ladder's")] = ONLINE,
     drafts: Annotated[list[str] | None, Parameter(help="that learn (default: all three)")] = None,
     rate: Annotated[float, Parameter(help="factor of the learning rates")] = 1.0,

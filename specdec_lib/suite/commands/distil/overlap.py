@@ -3,13 +3,13 @@
 from pathlib import Path
 from typing import Annotated
 
-from specdec_lib.measure.options import place, places
+from specdec_lib.measure.options import place, several_places
 from specdec_lib.suite.distil.places import TEXT, passages_file
 
 
 def overlap(
     *,
-    prompts: Annotated[list[Path], places("prompt files")],
+    prompts: Annotated[list[Path], several_places("prompt files")],
     text: Annotated[Path, place("the folder of shards")] = TEXT,
     passages: Annotated[
         Path | None, place("what `distil passages` wrote (default: in the cache)")
