@@ -50,6 +50,7 @@ measured: $(TARGET) ## the measurements behind notebooks 02 to 04 and 07, of dra
 	$(SPECDEC) measure cascades
 	$(SPECDEC) measure walltime
 	$(SPECDEC) measure verifiers
+	$(SPECDEC) measure guesses
 	$(SPECDEC) measure learning
 	$(SPECDEC) measure regret
 

@@ -11,19 +11,21 @@ from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import save
 from tiny import HEAD, LAYERS, finished_folder, frequent_tokens, target_network, tiny_ladder
 from transformers import AutoModelForCausalLM
 
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.context import Context
 from specdec_lib.core.decode import decode
-from specdec_lib.core.files import DATA, file_digest
+from specdec_lib.core.files import file_digest
 from specdec_lib.core.tree import TokenTree
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.trees.growing import TreeDraft
+from specdec_lib.measure.settings.ladder_drafts import with_int8_drafts
 from specdec_lib.models.cached.model import CachedModel
-from specdec_lib.models.students import build_student, own_weights
-from specdec_lib.suite.command import main
+from specdec_lib.models.reading import ReadingDraft
+from specdec_lib.models.students import build_student, own_weights, pack_weights, save_student
 from specdec_lib.suite.distil import finishing
 from specdec_lib.suite.distil.finishing import EDGES, KINDS, RANKS, match_tables
 from specdec_lib.workload import MATCH, Ladder, Measured, load_ladder, load_prompts, seeds
@@ -147,19 +149,40 @@ def test_a_missing_draft_is_refused_before_anything_is_written(folder):
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
 
 
-def test_a_draft_of_online_training_is_refused_before_anything_is_written(folder, capsys):
-    """The one in data/online, whose window a ladder would not know of."""
+def test_drafts_of_online_training_bring_their_windows_and_one_that_reads_the_target(folder):
+    drafts = folder.parent / "drafts"
+    target = target_network()
+    about = {"window": 5, "layers_read": [0, 1]}
+    save_student(build_student(target, [0, 1]), drafts / "middle.safetensors", {"window": 40})
+    part = ReadingDraft(build_student(target, [0]), about["layers_read"])
+    torch.nn.init.normal_(part.from_target.weight)
+    packed = pack_weights(dict(part.named_parameters()))
+    (drafts / "reading.safetensors").write_bytes(save(packed, {"about": json.dumps(about)}))
+    (drafts / "head.json").write_text(json.dumps(sorted(frequent_tokens())))
+    run("distil", "finish", "--drafts", str(drafts), "--window", "9", "--out", str(folder))
+    for runtime, edition in (("reference", None), ("fast", "exact"), ("int8", "int8")):
+        ladder = load_ladder(folder=folder, device="cpu", runtime=runtime)
+        assert [one.name for one in ladder.models] == ["target", "middle", "draft", "reading"]
+        assert [one.window for one in ladder.models] == [None, 40, 9, 5]
+        assert {getattr(one, "edition", None) for one in ladder.models} == {edition}
+        assert ladder.reading.target is ladder.target
+        sizes = {name: about["parameters"] for name, about in ladder.card["models"].items()}
+        assert sizes["reading"] == sizes["draft"] + 3 * 64 * 64
+        plain, found = (
+            decode(ladder.target, guesser, PROMPT, Chance(1), max_new_tokens=32)
+            for guesser in (NoDraft(), TreeDraft(ladder.reading, budget=6))
+        )
+        assert found.tokens == plain.tokens and len(found.rounds) < 32
+    quick = with_int8_drafts(load_ladder(folder=folder, device="cpu", runtime="fast"))
+    assert [one.window for one in quick.models] == [None, 40, 9, 5]
+    assert [one.edition for one in quick.models] == ["exact", "int8", "int8", "int8"]
+
+
+def test_a_window_of_no_token_is_refused_before_anything_is_written(folder):
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
-    shutil.copy(DATA / "online" / "middle.safetensors", folder.parent / "drafts")
-    said = r"middle.safetensors was made by `specdec distil online` for a window of 512 tokens, and"
-    with pytest.raises(ValueError, match=said):
-        finishing.finish(folder.parent / "drafts", [1, 2], folder)
+    with pytest.raises(ValueError, match="a window has 1 token or more, got 0"):
+        finishing.finish(folder.parent / "drafts", [1, 2], folder, window=0)
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
-    with pytest.raises(SystemExit):
-        main(["distil", "finish", "--help"])
-    told = " ".join(capsys.readouterr().out.split())
-    assert "middle.safetensors, draft.safetensors and katz.npz are read" in told
-    assert "distil online, such as those in data/online, are not taken" in told
 
 
 @pytest.fixture(scope="module")

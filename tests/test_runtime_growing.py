@@ -72,7 +72,7 @@ def long_way(draft: TreeDraft, model: FastModel) -> TreeDraft:
 
 def plain(model: FastModel) -> LanguageModel:
     """The model without its choices of children: it cannot grow trees itself."""
-    kept = "name vocabulary max_positions runtime usage by_level score forget".split()
+    kept = "name vocabulary max_positions runtime usage target score forget".split()
     return SimpleNamespace(**{one: getattr(model, one) for one in kept})
 
 

@@ -105,15 +105,15 @@ class StateKeeper(Protocol):
 
 
 @runtime_checkable
-class LevelReader(Protocol):
-    """A language model that may need a pass for each level of a tree that it reads."""
+class StateReader(Protocol):
+    """A language model that may read another one's hidden states."""
 
     @property
-    def by_level(self) -> bool:
-        """Whether what it computes at a node depends on its own output at the node above, so that
-        no scout saves it a pass.
+    def target(self) -> StateKeeper | None:
+        """The model whose states it reads, None for a model that reads none. For a guess that the
+        target has not read its own output at the token before takes their place: so it reads a tree
+        level by level, and no scout saves it a pass.
         """
-        ...
 
 
 Ranked = tuple[Sequence[int], Sequence[float]]

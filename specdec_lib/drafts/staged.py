@@ -29,7 +29,7 @@ class StagedTree:
     """Builds exactly the tree of `draft` in at most as many passes, because a scout guesses which
     nodes come next; nodes that the scout also guessed carry its name. A fast model grows the tree
     in one compiled call where the scout is an n-gram table. A model that reads a tree level by
-    level (`LevelReader`) is left without the scout, which could not save it a pass.
+    level (`StateReader`) is left without the scout, which could not save it a pass.
 
     scout     guesses which nodes come next, for the draft to score in the same pass
     guided    how many nodes without logits the scout extends per pass, best-scored first

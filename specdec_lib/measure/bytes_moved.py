@@ -9,6 +9,7 @@ from transformers import PreTrainedModel
 
 from specdec_lib.core.protocols import LanguageModel
 from specdec_lib.models.cut_head import CutHead
+from specdec_lib.models.reading import projections_of
 from specdec_lib.theory import Machine, ModelShape, bytes_moved, roofline_seconds
 from specdec_lib.workload import Ladder
 from specdec_lib.workload.published import number, price_list
@@ -41,11 +42,12 @@ def model_shape(model: LanguageModel, *, bytes_per_number: float = 2.0) -> Model
         key_width=(others.get("num_key_value_heads") or heads) * size,
         inner_width=others.get("n_inner") or others.get("intermediate_size"),
         matrices=3 if any("gate_proj" in name for name, _ in network.named_modules()) else 2,
+        projections=projections_of(network),
     )
     parts = (one for one in network.modules() if not isinstance(one, Embedding) and one is not head)
     weights = (weight for one in parts for weight in one.parameters(recurse=False))
     found = sum(weight.numel() for weight in weights if weight.dim() > 1)
-    wanted = shape.layers * shape.layer_weights
+    wanted = shape.layers * shape.layer_weights + shape.projections
     if found != wanted:
         raise ValueError(
             f"{model.name} is not of GPT-2's or Llama's kind: its layers have {found:,} weights,"

@@ -13,12 +13,14 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
 import torch
 from tqdm.auto import tqdm
 
+from specdec_lib.core.files import DATA
 from specdec_lib.measure.fingerprints import identity
 from specdec_lib.measure.row_cache import Row, RowCache
 from specdec_lib.measure.settings.ladder_drafts import with_int8_drafts
@@ -39,6 +41,7 @@ class LadderRecipe:
     """How every worker loads the client's models: arguments of `load_ladder`, names and folders
     that are the same on all machines.
 
+    folder         of an embedded ladder; None for data/ladder
     int8_drafts    whether drafts of the fast runtime are in the int8 edition (`with_int8_drafts`)
     """
 
@@ -49,6 +52,7 @@ class LadderRecipe:
     device: str = "cpu"
     dtype: str = "float32"
     runtime: str = "fast"
+    folder: str | None = None
     int8_drafts: bool = False
 
     def load(self, *, warn: bool = True) -> Ladder:
@@ -61,6 +65,7 @@ class LadderRecipe:
             device=self.device,
             dtype=self.dtype,
             runtime=self.runtime,
+            folder=DATA / "ladder" if self.folder is None else Path(self.folder),
             warn=warn,
         )
         return with_int8_drafts(found) if self.int8_drafts else found

@@ -9,8 +9,8 @@ from torch import Tensor
 
 from specdec_lib.core.chance import Chance
 from specdec_lib.core.context import Context
-from specdec_lib.core.decode import Generation, decode, refuse_learners
-from specdec_lib.core.protocols import Draft, LanguageModel, Verdict
+from specdec_lib.core.decode import Generation, decode, models_in, refuse_learners
+from specdec_lib.core.protocols import Draft, LanguageModel, StateReader, Verdict
 from specdec_lib.core.tree import TokenTree
 from specdec_lib.core.verify import look_up
 from specdec_lib.drafts.combined import NoDraft
@@ -87,6 +87,16 @@ def record_target(
     return RecordedTarget.of(target, prompt, written.tokens, len(written.tokens))
 
 
+def read_whole(text: RecordedTarget, draft: Draft) -> None:
+    """Let the target of every model in a draft that reads its hidden states read the whole text
+    first: in a few passes, where each round would need one.
+    """
+    whole = text.context.extended(text.tokens)
+    for model in models_in(draft).values():
+        if isinstance(model, StateReader) and model.target is not None:
+            model.target.states(whole, len(whole) - 1)
+
+
 def replay_draft(
     text: RecordedTarget, draft: Draft, chance: Chance, *, stop_tokens: Sequence[int] = ()
 ) -> Generation:
@@ -101,6 +111,7 @@ def replay_draft(
             f" last token is not a stop token: {list(stop_tokens)}"
         )
     refuse_learners("replay", draft)
+    read_whole(text, draft)
     return decode(
         text,
         draft,

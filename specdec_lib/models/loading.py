@@ -16,6 +16,7 @@ from transformers import (
     AutoConfig,
     AutoModelForCausalLM,
     AutoModelForSeq2SeqLM,
+    LlamaForCausalLM,
     PretrainedConfig,
     PreTrainedModel,
 )
@@ -24,11 +25,14 @@ from transformers.utils import SAFE_WEIGHTS_INDEX_NAME, logging
 from specdec_lib.core.kinds import checked
 from specdec_lib.core.protocols import LanguageModel
 from specdec_lib.models.cached.model import CachedModel
+from specdec_lib.models.cached.reading import ReadingModel
 from specdec_lib.models.cut_head import output_weight
 from specdec_lib.models.fast.model import FastModel
 from specdec_lib.models.hub import LOCAL, Source, model_folder
 from specdec_lib.models.seq2seq import Seq2SeqModel
 
+LoadedModel = CachedModel | FastModel | ReadingModel
+"""A decoder-only model on one of the runtimes."""
 AutoModel = type[AutoModelForCausalLM] | type[AutoModelForSeq2SeqLM]
 DTYPES = {"float32": torch.float32, "float64": torch.float64, "bfloat16": torch.bfloat16}
 RUNTIMES = ("reference", "fast", "int8", "auto")
@@ -83,12 +87,33 @@ def on_runtime(model: CachedModel, runtime: str) -> CachedModel | FastModel:
     if runtime == "reference":
         return model
     try:
-        edition = "int8" if runtime == "int8" else "exact"
-        return FastModel(model.model, model.name, edition=edition)
+        return as_fast(model, "int8" if runtime == "int8" else "exact")
     except ValueError:
         if runtime != "auto":
             raise
         return model
+
+
+def as_fast(model: LoadedModel, edition: str) -> FastModel:
+    """The same model on the fast runtime, in an edition, with its window and the target that it
+    reads, if any.  Raises ValueError if the fast runtime does not know it.
+    """
+    return FastModel(
+        model.model,
+        model.name,
+        edition=edition,
+        window=model.window,
+        target=None if isinstance(model, CachedModel) else model.target,
+    )
+
+
+def reading_on_runtime(
+    network: LlamaForCausalLM, target: CachedModel | FastModel, name: str, *, window: int
+) -> FastModel | ReadingModel:
+    """A draft that reads its target, on the runtime and in the edition of the target."""
+    if isinstance(target, CachedModel):
+        return ReadingModel(network, target, name, window=window)
+    return FastModel(network, name, edition=target.edition, window=window, target=target)
 
 
 def why_not_fast(model: LanguageModel) -> str | None:
@@ -151,7 +176,7 @@ def resize_vocabulary(network: PreTrainedModel, vocabulary: int) -> None:
 
 
 def sources_card(
-    sources: Mapping[str, Source], models: Mapping[str, "CachedModel | FastModel | Seq2SeqModel"]
+    sources: Mapping[str, Source], models: Mapping[str, LoadedModel | Seq2SeqModel]
 ) -> dict:
     """A card of models by name: where each comes from and its number of parameters."""
     sizes = {name: sum(map(torch.numel, one.model.parameters())) for name, one in models.items()}

@@ -92,6 +92,14 @@ def reading_network(target: LlamaForCausalLM, path: Path) -> LlamaForCausalLM:
     return network
 
 
+def projections_of(network: PreTrainedModel) -> int:
+    """The weights through which a network reads its target; 0 of one that does not."""
+    part = getattr(network, "reading", None)
+    if not isinstance(part, ReadingDraft):
+        return 0
+    return part.from_target.weight.numel() + part.from_own.weight.numel()
+
+
 class ReadLevel(NamedTuple):
     """New rows that are computed at once: from the first up to the stop, and how many of them, the
     last ones, need logits.

@@ -19,6 +19,8 @@ class ModelShape:
     bytes_per_number         of weights, cache and activations alike
     query_width, key_width   heads × their size, of queries and of keys; None is `width`
     inner_width, matrices    of the MLP, 3 matrices where it has a gate; None is four times `width`
+    projections              weights beside the layers that every row meets, such as those through
+                             which a draft reads its target
     """
 
     layers: Annotated[int, Within(1)]
@@ -29,6 +31,7 @@ class ModelShape:
     key_width: int | None = None
     inner_width: int | None = None
     matrices: int = 2
+    projections: Annotated[int, Within(0)] = 0
 
     def __post_init__(self) -> None:
         for name, times in {"query_width": 1, "key_width": 1, "inner_width": 4}.items():
@@ -44,7 +47,8 @@ class ModelShape:
     @property
     def weights(self) -> int:
         """The weights that a pass reads; biases, norms and embedding rows are left out."""
-        return self.layers * self.layer_weights + self.vocabulary * self.width
+        inner = self.layers * self.layer_weights + self.projections
+        return inner + self.vocabulary * self.width
 
     @property
     def layer_weights(self) -> int:

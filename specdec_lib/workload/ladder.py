@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from transformers import GenerationConfig, PreTrainedTokenizerFast
 
@@ -16,21 +16,28 @@ from specdec_lib.core.kinds import checked
 from specdec_lib.core.tree import MatchTable
 from specdec_lib.drafts.max_gram import MaxGram
 from specdec_lib.models.cached.model import CachedModel
+from specdec_lib.models.cached.reading import ReadingModel
 from specdec_lib.models.cut_head import cut_head
+from specdec_lib.models.fast.model import FastModel
 from specdec_lib.models.generation import stop_tokens, warn_of_notes
 from specdec_lib.models.hub import Source, load_tokenizer, shared_tokenizer
 from specdec_lib.models.katz.model import Katz
-from specdec_lib.models.loading import load_model, on_runtime, sources_card
+from specdec_lib.models.loading import (
+    LoadedModel,
+    load_model,
+    on_runtime,
+    reading_on_runtime,
+    sources_card,
+)
 from specdec_lib.models.prepared import PREPARED, prepared_folder
-from specdec_lib.models.students import assemble, llama
+from specdec_lib.models.reading import reading_network
+from specdec_lib.models.students import assemble, llama, read_about
 from specdec_lib.workload.encoding import encode_prompt
 from specdec_lib.workload.prompts import Prompt
 
-if TYPE_CHECKING:
-    from specdec_lib.models.fast.model import FastModel
-
 MATCH = "match.json"
 HEAD = "head.json"  # the token ids that the drafts score
+READING = "reading.safetensors"  # in a folder with a draft that reads the target
 SPECIAL = ("bos", "eos", "pad")  # tokens
 
 
@@ -70,22 +77,25 @@ class Ladder:
     """Models that share a vocabulary, from largest to smallest, with their tokenizer and tables.
 
     middle, katz   None in a ladder of one's own models without them
+    reading        a draft that reads the target's hidden states; None in a ladder without
     stop_tokens    tokens that end a generation
     """
 
-    target: "CachedModel | FastModel"
-    middle: "CachedModel | FastModel | None"
-    draft: "CachedModel | FastModel"
+    target: CachedModel | FastModel
+    middle: CachedModel | FastModel | None
+    draft: CachedModel | FastModel
     katz: Katz | None
     tokenizer: PreTrainedTokenizerFast
     stop_tokens: tuple[int, ...]
     card: dict
     measured: tuple[Measured, ...] = ()
+    reading: FastModel | ReadingModel | None = None
 
     @property
-    def models(self) -> "tuple[CachedModel | FastModel, ...]":
-        """The models of this ladder, the largest first."""
-        return tuple(model for model in (self.target, self.middle, self.draft) if model is not None)
+    def models(self) -> tuple[LoadedModel, ...]:
+        """The models of this ladder: the largest first, and behind them the reading draft."""
+        known = (self.target, self.middle, self.draft, self.reading)
+        return tuple(model for model in known if model is not None)
 
     @property
     def max_positions(self) -> int:
@@ -193,9 +203,11 @@ def _embedded(folder: Path, load: Callable[..., Any], runtime: str) -> Ladder:
     models = {}
     head = json.loads((folder / HEAD).read_text(encoding="utf-8"))
     for name in ("middle", "draft"):
-        network = assemble(llama(target.model), folder / f"{name}.safetensors")
+        path = folder / f"{name}.safetensors"
+        network = assemble(llama(target.model), path)
         cut_head(network, head)
-        models[name] = on_runtime(CachedModel(network, name), runtime)
+        window = read_about(path).get("window")
+        models[name] = on_runtime(CachedModel(network, name, window=window), runtime)
     tokenizer = load_tokenizer(target_folder())
     tables = folder / MATCH
     stored = tables.read_text(encoding="utf-8") if tables.is_file() else "[]"
@@ -208,7 +220,23 @@ def _embedded(folder: Path, load: Callable[..., Any], runtime: str) -> Ladder:
         stop_tokens=stop_tokens(target.model.generation_config, tokenizer),
         card=card,
         measured=tuple(map(Measured.of, json.loads(stored))),
+        reading=reading_draft(folder, target),
     )
+
+
+def reading_draft(folder: Path, target: CachedModel | FastModel) -> FastModel | ReadingModel | None:
+    """The draft of a folder, such as data/online, that reads this target, on its runtime; None in a
+    folder without one.  Raises ValueError if it is another target's, or the tokens that it scores,
+    head.json, are missing.
+    """
+    path = folder / READING
+    if not path.is_file():
+        return None
+    if not (folder / HEAD).is_file():
+        raise ValueError(f"{folder} has a draft and lacks {HEAD}, the tokens that it scores")
+    network = reading_network(llama(target.model), path)
+    cut_head(network, json.loads((folder / HEAD).read_text(encoding="utf-8")))
+    return reading_on_runtime(network, target, "reading", window=read_about(path)["window"])
 
 
 def target_folder() -> Path:

@@ -10,7 +10,7 @@ from torch import Tensor
 from specdec_lib.core.chance import Chance, PerToken, largest, unwarped
 from specdec_lib.core.context import Context
 from specdec_lib.core.kinds import Within, checked
-from specdec_lib.core.protocols import LanguageModel, LevelReader, Ranked, Scout, TreeGrower
+from specdec_lib.core.protocols import LanguageModel, Ranked, Scout, StateReader, TreeGrower
 from specdec_lib.core.tree import Count, MatchTable, Shape, TokenTree, leading
 from specdec_lib.drafts.trees.slots import (
     Child,
@@ -82,8 +82,8 @@ class TreeDraft:
 
     @functools.cached_property
     def by_level(self) -> bool:
-        """Whether the model reads every level of a tree in a pass of its own."""
-        return isinstance(self.model, LevelReader) and self.model.by_level
+        """Whether the model reads every level of a tree in a pass of its own: see `StateReader`."""
+        return isinstance(self.model, StateReader) and self.model.target is not None
 
     def read(self, context: Context, tree: TokenTree, chance: Chance) -> Sequence[Known]:
         """Read a tree in one pass: per node, what `children` needs to know."""

@@ -21,8 +21,8 @@ from specdec_lib.core.context import Context
 from specdec_lib.core.protocols import LanguageModel, Usage
 from specdec_lib.core.tree import TokenTree
 from specdec_lib.measure.bytes_moved import model_shape
-from specdec_lib.models.cached.model import CachedModel
 from specdec_lib.models.fast.model import FastModel
+from specdec_lib.models.loading import LoadedModel
 from specdec_lib.models.processor import processor_name
 from specdec_lib.theory import Machine, PassTable, roofline_seconds
 
@@ -209,7 +209,7 @@ def _least_seconds(run: Callable[[], object]) -> float:
 
 
 def with_roofline(
-    table: pd.DataFrame, models: Sequence[CachedModel | FastModel], machine: Machine
+    table: pd.DataFrame, models: Sequence[LoadedModel], machine: Machine
 ) -> pd.DataFrame:
     """The table of `curves` with `roofline_seconds`: weights, keys and values, and activations
     over the bandwidth, or operations over the peak; packed weights have fewer bytes.

@@ -17,8 +17,8 @@ from specdec_lib.drafts.max_gram import MaxGram
 from specdec_lib.drafts.ngram import NgramDraft
 from specdec_lib.drafts.staged import StagedChain
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
-from specdec_lib.models.cached.model import CachedModel
 from specdec_lib.models.fast.model import FastModel
+from specdec_lib.models.loading import LoadedModel, as_fast
 from specdec_lib.workload import Ladder
 
 COPIES = MaxGram(None)  # copies alone, without bigrams
@@ -30,9 +30,9 @@ class LadderDrafts:
 
     matched    with the match tables that were measured for this sampler; else with the default one
 
-    A `model` is "draft" or "middle"; a draft's table is that of its model and the model which it
-    obeys, the one that verifies its guesses. Every method raises ValueError if the ladder lacks the
-    model, the n-gram table or the match table.
+    A `model` is "draft", "middle" or "reading"; a draft's table is that of its model and the model
+    which it obeys, the one that verifies its guesses. Every method raises ValueError if the ladder
+    lacks the model, the n-gram table or the match table.
     """
 
     ladder: Ladder
@@ -40,7 +40,7 @@ class LadderDrafts:
     matched: bool = True
 
     @property
-    def models(self) -> dict[str, CachedModel | FastModel]:
+    def models(self) -> dict[str, LoadedModel]:
         """The models that draft, by name; the usual one first."""
         return drafting_models(self.ladder)
 
@@ -90,7 +90,7 @@ class LadderDrafts:
         drafters = (*map(self._model, models), last)
         return from_matrix(drafters, matrix, width=width, match=self._match(models[0]))
 
-    def _model(self, name: str) -> CachedModel | FastModel:
+    def _model(self, name: str) -> LoadedModel:
         found = self.models
         if name not in found:
             raise ValueError(f"models that draft in this ladder: {', '.join(found)}; got {name!r}")
@@ -109,9 +109,9 @@ def copies(length: int, least: int = 1) -> MaxGram:
     return MaxGram(None, length, least=least)
 
 
-def drafting_models(ladder: Ladder) -> dict[str, CachedModel | FastModel]:
+def drafting_models(ladder: Ladder) -> dict[str, LoadedModel]:
     """The models of a ladder that draft, by name; the usual one first."""
-    found = {"draft": ladder.draft, "middle": ladder.middle}
+    found = {"draft": ladder.draft, "middle": ladder.middle, "reading": ladder.reading}
     return {name: model for name, model in found.items() if model is not None}
 
 
@@ -124,7 +124,7 @@ def with_int8_drafts(ladder: Ladder) -> Ladder:
     which two machines count the same.
     """
     int8 = {
-        name: FastModel(model.model, model.name, edition="int8")
+        name: as_fast(model, "int8")
         for name, model in drafting_models(ladder).items()
         if isinstance(model, FastModel) and model.edition == "exact"
     }

@@ -37,8 +37,6 @@ class ReadingModel:
     by level, with a pass for each. Threads that call it take turns.
     """
 
-    by_level = True
-
     def __init__(
         self, model: LlamaForCausalLM, target: StateKeeper, name: str, *, window: int
     ) -> None:

@@ -69,8 +69,8 @@ class FastModel:
         self.edition = edition
         self.window = window
         self.layers_kept: tuple[int, ...] = ()
+        self.target = target
         self._reader = reader_of(model, target, edition)
-        self.by_level = self._reader is not None
         self._context: Context | None = None
         self.vocabulary = len(output_weight(model))
         self.usage = Usage()

@@ -13,7 +13,7 @@ from specdec_lib.core.protocols import StateKeeper
 from specdec_lib.models.fast.arithmetic import NONE
 from specdec_lib.models.fast.kernels import multiply_on_one
 from specdec_lib.models.fast.weights import stack_panels
-from specdec_lib.models.reading import SCALE, reading_of
+from specdec_lib.models.reading import SCALE, projections_of, reading_of
 
 States = Float[Tensor, "tokens states width"]
 
@@ -52,6 +52,6 @@ def reader_of(
     """The reader of a network made to read its target; None for one that is not.  Raises ValueError
     if one of both is missing.
     """
-    if target is None and hasattr(network, "reading"):
+    if target is None and projections_of(network):
         raise ValueError("this draft reads its target; give it: target=…")
     return None if target is None else TargetReader(network, target, edition)

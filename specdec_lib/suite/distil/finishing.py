@@ -1,7 +1,5 @@
 """`specdec distil finish`: puts trained drafts and their n-gram table into the ladder's folder.
-`--export DIR` writes the drafts of the ladder as ordinary model folders instead. Drafts that
-`specdec distil online` wrote, such as those in data/online, are not a ladder's: they see the last
-tokens alone.
+`--export DIR` writes the drafts of the ladder as ordinary model folders instead.
 
 `specdec distil matches`: measures the match tables, how often a guess is what the other model
 takes, by its rank and gap, at every position of the target's own text, along which rounds accept.
@@ -12,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
+from safetensors.torch import load_file, save
 from torch import Tensor
 from tqdm.auto import tqdm
 
@@ -24,12 +23,13 @@ from specdec_lib.drafts.ngram import NgramDraft
 from specdec_lib.drafts.trees.growing import Siblings, TreeDraft
 from specdec_lib.measure.target_text import every_domain
 from specdec_lib.measure.text_writing import write_texts
-from specdec_lib.models.students import read_about
+from specdec_lib.models.cached.windows import check_window
+from specdec_lib.models.students import read_about, unpack_weights
 from specdec_lib.models.table import TableModel
 from specdec_lib.suite.distil import ngrams
 from specdec_lib.suite.setup import NAME, load_target
 from specdec_lib.theory import monotone
-from specdec_lib.workload import MATCH, Ladder, Prompt, load_ladder
+from specdec_lib.workload import MATCH, READING, Ladder, Prompt, load_ladder
 
 DRAFTS = ("middle", "draft")
 CARD = "card.json"
@@ -45,38 +45,61 @@ PAIRS = [(one, "target") for one in ("middle", "draft", "n-gram")]
 PAIRS += [("draft", "middle"), ("n-gram", "draft")]
 DRAWN = ("iid", "distinct")  # siblings whose rates are measured for the draft and the target
 KINDS = [(*pair, "ranked") for pair in PAIRS] + [("draft", "target", one) for one in DRAWN]
+READER = ("reading", "target", "ranked")  # the last kind, of a ladder with a draft that reads
 Guesses = tuple[Sequence[int], Sequence[float], int]  # tokens or ranks, gaps, and what was taken
 
 
-def finish(drafts: Path, head: Sequence[int], folder: Path) -> None:
-    """Write the ladder's files but for match tables, and a card that lists them. Raises ValueError,
-    before anything is written, if a draft or the n-gram table is missing, or a draft is one of
-    `specdec distil online`.
+def finish(drafts: Path, head: Sequence[int], folder: Path, *, window: int | None = None) -> None:
+    """Write the ladder's files but for match tables, and a card that lists them.
+
+    drafts    a folder with the middle model, the draft, and the n-gram table; and with a draft that
+              reads the target, if the ladder is to have one
+    head      the token ids that the drafts score beside the prompt's
+    window    the last tokens that the one-layer draft sees; else what its file says, or all
+
+    Raises ValueError, before anything is written, if a file is missing or not of its kind.
     """
+    check_window(window)
     contents = {folder / "head.json": json.dumps(list(head)).encode()}
     for name, maker in MAKERS.items():
         if not (drafts / name).is_file():
             raise ValueError(f"{drafts / name} is missing; `specdec distil {maker}` makes it")
         contents[folder / name] = (drafts / name).read_bytes()
+    if window is not None:
+        contents[folder / "draft.safetensors"] = with_window(drafts / "draft.safetensors", window)
     layers = load_target().model.layers
-    size = sum(one.numel() for one in layers[0].parameters())
-    abouts = {"target": {"layers": len(layers), "parameters": len(layers) * size}}
+    size = sum(one.numel() for layer in layers for one in layer.parameters())
+    abouts = {"target": {"layers": len(layers), "parameters": size}}
     for name in DRAFTS:
-        path = drafts / f"{name}.safetensors"
-        about = read_about(path)
-        if "layers" not in about:
-            raise ValueError(
-                f"{path} was made by `specdec distil online` for a window of"
-                f" {about.get('window')} tokens, and the ladder's drafts see everything;"
-                " `specdec distil train` makes these"
-            )
-        abouts[name] = about | {"parameters": len(about["layers"]) * size}
+        abouts[name] = about_draft(drafts / f"{name}.safetensors")
+    if window is not None:
+        abouts["draft"]["window"] = window
+    if (drafts / READING).is_file():
+        contents[folder / READING] = (drafts / READING).read_bytes()
+        abouts["reading"] = about_draft(drafts / READING)
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / MATCH).unlink(missing_ok=True)
+    for old in (MATCH, READING):
+        (folder / old).unlink(missing_ok=True)
     write_together(contents)
     samples = sum(np.load(one, mmap_mode="r").size for one in drafts.glob("*-samples-*.npy"))
     katz = {"order": ngrams.ORDER, "temperature": ngrams.TEMPERATURE, "sampled_tokens": samples}
     write_card({"target": NAME, "models": abouts, "katz": katz}, folder)
+
+
+def about_draft(path: Path) -> dict:
+    """What the file of a draft says about it, and its number of weights but for the last norm."""
+    sizes = (
+        weights.numel()
+        for name, weights in unpack_weights(path).items()
+        if not name.removeprefix("model.").startswith("norm.")
+    )
+    return read_about(path) | {"parameters": sum(sizes)}
+
+
+def with_window(path: Path, window: int) -> bytes:
+    """The file of a draft, with the last tokens that it sees."""
+    about = read_about(path) | {"window": window}
+    return save(load_file(path), {"about": json.dumps(about)})
 
 
 def write_card(card: dict, folder: Path) -> None:
@@ -90,10 +113,12 @@ def write_card(card: dict, folder: Path) -> None:
 
 def export(folder: Path) -> None:
     """Write the ladder's drafts as whole models in hub format, with the target's tokenizer and its
-    whole head: a cut head is not part of the format.
+    whole head: a cut head and a window are not part of the format, and a draft that reads the
+    target has none.
     """
     ladder = load_ladder(device="cpu")
-    for model in ladder.models[1:]:
+    for model in (ladder.middle, ladder.draft):
+        assert model is not None  # the embedded ladder has both
         network = model.model
         network.set_output_embeddings(ladder.target.model.get_output_embeddings())
         network.save_pretrained(folder / model.name)
@@ -115,7 +140,8 @@ def match_tables(ladder: Ladder, prompts: Sequence[Prompt]) -> list[dict]:
     """A match table per pair of models and sampler, as match.json holds them."""
     tables = []
     for sampler in SAMPLERS:
-        seen, taken = np.zeros((2, len(KINDS), RANKS, len(EDGES) + 1))
+        kinds = KINDS if ladder.reading is None else [*KINDS, READER]
+        seen, taken = np.zeros((2, len(kinds), RANKS, len(EDGES) + 1))
         written = write_texts(ladder, prompts, sampler, max_new_tokens=LENGTH)
         for text in tqdm(written, f"match tables, T = {sampler.temperature:g}"):
             for looked in _look(ladder, text.prompt_tokens, text.tokens, text.chance):
@@ -125,7 +151,7 @@ def match_tables(ladder: Ladder, prompts: Sequence[Prompt]) -> list[dict]:
                     taken[at] += np.array(tokens) == right
         contexts = sum(len(text.tokens) for text in written)
         how = {"temperature": sampler.temperature, "top_k": sampler.top_k, "contexts": contexts}
-        for kind, sums in zip(KINDS, zip(seen, taken, strict=True), strict=True):
+        for kind, sums in zip(kinds, zip(seen, taken, strict=True), strict=True):
             head = dict(zip(("guesser", "obeyed", "siblings"), kind, strict=True))
             tables.append(head | how | _rates(*sums, contexts, kind[2] == "ranked"))
     return tables
@@ -140,6 +166,7 @@ def _look(
     logits = {
         model.name: model.score(context, TokenTree.of_paths(context, [written[:-1]])).float()
         for model in ladder.models
+        if model is not ladder.reading
     }
     assert ladder.katz is not None  # the embedded ladder has one
     table = NgramDraft(ladder.katz, widths=(1,), counted_at=ladder.card["katz"]["temperature"])
@@ -153,7 +180,13 @@ def _look(
         window = text[:position][-ladder.katz.order :]
         guessed["n-gram"] = table.rank(window, RANKS, chance, position)
         ranked = [(*guessed[guesser], taken[obeyed]) for guesser, obeyed in PAIRS]
-        yield ranked + [_drawn(text[:position], rows, siblings, chance) for siblings in DRAWN]
+        drawn = [_drawn(text[:position], rows, siblings, chance) for siblings in DRAWN]
+        reader = []
+        if ladder.reading is not None:
+            known = Context(text[:position], len(given))
+            row = ladder.reading.score(known, TokenTree.rooted(known))[0]
+            reader = [(*leading(*chance.rank(row, position, RANKS), RANKS), text[position])]
+        yield [*ranked, *drawn, *reader]
 
 
 def _drawn(
