@@ -6,6 +6,7 @@ command fails; in float32 on the reference runtime rounding may decide, and diff
 import argparse
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from itertools import count, groupby
 from operator import itemgetter
@@ -16,6 +17,7 @@ from tqdm.auto import tqdm
 
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.decode import decode
+from specdec_lib.core.files import DATA
 from specdec_lib.core.protocols import Draft
 from specdec_lib.drafts.cascade import from_matrix
 from specdec_lib.drafts.combined import MergedDraft, NoDraft
@@ -23,7 +25,15 @@ from specdec_lib.drafts.max_gram import MaxGram
 from specdec_lib.drafts.ngram import NgramDraft
 from specdec_lib.drafts.staged import StagedChain, StagedTree
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
-from specdec_lib.workload import DOMAINS, Ladder, Prompt, load_ladder, load_prompts, seeds
+from specdec_lib.workload import (
+    DOMAINS,
+    Ladder,
+    Prompt,
+    load_ladder,
+    load_prompts,
+    reading_draft,
+    seeds,
+)
 
 FORMATS = {  # how the ladder is loaded
     "float64": {"dtype": "float64"},
@@ -42,7 +52,15 @@ def drafts(ladder: Ladder, sampler: Sampler) -> dict[str, Draft]:
     table = NgramDraft(ladder.katz, budget=16, depth=6, counted_at=heat)
     three = (ladder.middle, *pair), ((2, 1, 10), (0, 1, 10), (0, 0, 10))
     chain, best = ChainDraft(ladder.draft, 5), tree(budget=16, depth=6)
-    return {
+    reading = {}
+    if ladder.reading is not None:
+        copied = ladder.reading, ladder.max_gram
+        reading = {
+            "reading tree": TreeDraft(ladder.reading, budget=16, depth=6),
+            "reading tree, drawn": TreeDraft(ladder.reading, widths=(2, 2), siblings="iid"),
+            "reading cascade": from_matrix(copied, ((2, 4), (0, 4))),
+        }
+    return reading | {
         "chain": chain,
         "tree": tree(widths=(3, 2, 2, 1)),
         "best tree": best,
@@ -91,6 +109,8 @@ def compare_format(dtype: str, goal: int) -> list[dict]:
     """
     rows: list[dict] = []
     ladder = load_ladder(device="cpu", **FORMATS[dtype])
+    if ladder.reading is None:
+        ladder = replace(ladder, reading=reading_draft(DATA / "online", ladder.target))
     differing = 0
     with tqdm(total=goal, desc=dtype, unit="token", mininterval=2) as bar:
         for (name, sampler), group in groupby(comparisons(ladder, dtype), GROUP):

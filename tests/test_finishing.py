@@ -9,10 +9,20 @@ from functools import partial
 from operator import itemgetter
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import save
-from tiny import HEAD, LAYERS, finished_folder, frequent_tokens, target_network, tiny_ladder
+from tiny import (
+    HEAD,
+    LAYERS,
+    finished_folder,
+    frequent_tokens,
+    target_network,
+    tiny_ladder,
+    tokenizer,
+    written_text,
+)
 from transformers import AutoModelForCausalLM
 
 from specdec_lib.core.chance import Chance, Sampler
@@ -24,6 +34,7 @@ from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.trees.growing import TreeDraft
 from specdec_lib.measure.settings.ladder_drafts import with_int8_drafts
 from specdec_lib.models.cached.model import CachedModel
+from specdec_lib.models.katz.model import Katz
 from specdec_lib.models.reading import ReadingDraft
 from specdec_lib.models.students import build_student, own_weights, pack_weights, save_student
 from specdec_lib.suite.distil import finishing
@@ -102,6 +113,24 @@ def test_finishing_again_leaves_nothing_of_what_was_there(folder):
     assert {"draft.safetensors", "head.json"} <= listed and "match.json" not in listed
     possible = ~scores(load_ladder(folder=folder, device="cpu"), "draft").isneginf()
     assert possible.sum() == len({*head, *PROMPT})
+
+
+def test_the_card_goes_on_saying_on_what_the_same_n_grams_were_counted(folder):
+    drafts = folder.parent / "drafts"
+
+    def counted_on() -> int:
+        finishing.finish(drafts, [1, 2], folder)
+        return json.loads((folder / "card.json").read_text())["katz"]["sampled_tokens"]
+
+    assert counted_on() == 0
+    card = json.loads((folder / "card.json").read_text())
+    card["katz"]["sampled_tokens"] = 77
+    (folder / "card.json").write_text(json.dumps(card))
+    assert counted_on() == 77
+    Katz.fit(written_text()[:9], len(tokenizer())).save(drafts / "katz.npz")
+    assert counted_on() == 0
+    np.save(drafts / "draft-samples-0.npy", np.zeros(5, np.int32))
+    assert counted_on() == 5
 
 
 @pytest.mark.parametrize("name", ["card.json", "katz.npz", "draft.safetensors"])

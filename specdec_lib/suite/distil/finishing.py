@@ -77,13 +77,25 @@ def finish(drafts: Path, head: Sequence[int], folder: Path, *, window: int | Non
     if (drafts / READING).is_file():
         contents[folder / READING] = (drafts / READING).read_bytes()
         abouts["reading"] = about_draft(drafts / READING)
+    samples = sampled_tokens(drafts, folder)
     folder.mkdir(parents=True, exist_ok=True)
     for old in (MATCH, READING):
         (folder / old).unlink(missing_ok=True)
     write_together(contents)
-    samples = sum(np.load(one, mmap_mode="r").size for one in drafts.glob("*-samples-*.npy"))
     katz = {"order": ngrams.ORDER, "temperature": ngrams.TEMPERATURE, "sampled_tokens": samples}
     write_card({"target": NAME, "models": abouts, "katz": katz}, folder)
+
+
+def sampled_tokens(drafts: Path, folder: Path) -> int:
+    """On how many tokens the n-grams of `drafts` were counted: those of the samples there, else
+    what the card of `folder` says of the same n-grams; 0 if neither is known.
+    """
+    found = sum(np.load(one, mmap_mode="r").size for one in drafts.glob("*-samples-*.npy"))
+    if found or not (folder / CARD).is_file():
+        return found
+    card = json.loads((folder / CARD).read_text(encoding="utf-8"))
+    same = card["files"].get("katz.npz") == file_digest(drafts / "katz.npz")
+    return card["katz"]["sampled_tokens"] if same else 0
 
 
 def about_draft(path: Path) -> dict:
