@@ -60,8 +60,8 @@ def sees_siblings(cached, begin):
 
 
 def sees_no_parent(cached, begin):
-    def without_parents(used, committed, paths):
-        sees = begin(used, committed, paths)
+    def without_parents(used, committed, paths, window):
+        sees = begin(used, committed, paths, window)
         for row, path in enumerate(paths):
             parent = path[-2] if len(path) > 1 else committed - 1
             sees[row, parent] &= parent < 0
@@ -208,8 +208,8 @@ def test_probes_leave_no_trace_and_a_network_is_probed_once(kind):
         assert cached._memory.used == 0 and cached.usage.seconds == 0
 
 
-def broken_begin(self, used, committed, paths):
-    return BEGIN(self, used, committed, paths) | True
+def broken_begin(self, *given):
+    return BEGIN(self, *given) | True
 
 
 def broken_move(self, sources, first):

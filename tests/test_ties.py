@@ -135,8 +135,8 @@ class Leaky(CachedModel):
         super().__init__(model.model, "target")
         begin = self._cache.begin
 
-        def leaky(used: int, committed: int, paths: list[list[int]]) -> np.ndarray:
-            seen = begin(used, committed, paths)
+        def leaky(used: int, committed: int, paths: list[list[int]], window: None) -> np.ndarray:
+            seen = begin(used, committed, paths, window)
             lines = [[*range(committed), *one] for one in paths]
             for row, mine in enumerate(lines):
                 seen[row, [other[-1] for other in lines if sees(mine, other)]] = True
