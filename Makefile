@@ -4,8 +4,6 @@ PYTHON := .venv/bin/python
 SPECDEC := $(PYTHON) -m specdec_lib
 TARGET := $(or $(SPECDEC_CACHE),data/cache)/smollm2/source.json
 ARGS ?=
-# one more than processors, up to 4: a test that waits for a child process leaves its core to another
-WORKERS ?= $(shell n=$$(getconf _NPROCESSORS_ONLN); [ $$n -lt 4 ] && echo $$((n + 1)) || echo 4)
 
 export HF_HUB_OFFLINE ?= 1
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
@@ -26,7 +24,7 @@ refresh: $(TARGET) ## run every notebook and store its outputs in the notebook
 	$(SPECDEC) reproduce --refresh $(ARGS)
 
 test: check $(TARGET) ## check, all tests, all notebooks; leaves the working tree as it was
-	@figures=$$(mktemp -d) && trap 'rm -rf "$$figures"' EXIT && SPECDEC_FIGURES="$$figures" SPECDEC_REQUIRE_TARGET=1 $(PYTHON) -m pytest -n $(WORKERS) --dist loadfile $(ARGS)
+	@figures=$$(mktemp -d) && trap 'rm -rf "$$figures"' EXIT && SPECDEC_FIGURES="$$figures" SPECDEC_REQUIRE_TARGET=1 $(PYTHON) -m pytest -n auto --maxprocesses 4 --dist loadfile $(ARGS)
 
 test-ui: .venv/.ui $(TARGET) ## every notebook and explorer in JupyterLab in headless Chromium, screenshots in figures/runs/ui (needs Chromium: apt install chromium)
 	SPECDEC_UI=1 $(PYTHON) -m pytest tests/ui $(ARGS)

@@ -92,7 +92,10 @@ def paused(module: object, name: str) -> None:
 
 
 def child(work: str, folder: Path, fault: str) -> None:
-    """Do the work and write DIR/table.csv; no file may grow if the disk is full."""
+    """Do the work and write DIR/table.csv; no file may grow if the disk is full. SIGINT interrupts
+    it even where a shell, which started this in the background, has it ignored.
+    """
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     if fault == "full disk":
         tempfile.gettempdir()  # found by writing, and wanted by imports
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -157,9 +160,10 @@ def main() -> int:
             rows.append(row | {"status": met.status, "last line": met.last})
     table = pd.DataFrame(rows)
     print(table.to_string(index=False))
-    midway = table.fault.isin(["SIGKILL", "SIGINT"])
+    signals = ["SIGKILL", "SIGINT"]
+    midway = table.fault.isin(signals)
     twice = table["done before"] + table["done after"] > table["of"] + 3  # what was not finished
-    failed = table.fault.isin(["full disk", "no folder"]) & (table.status == 0)
+    failed = table.fault.isin(["full disk", "no folder", *signals]) & (table.status == 0)
     return int(not table["same table"].all() or failed.any() or (midway & twice).any())
 
 

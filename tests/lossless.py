@@ -103,14 +103,20 @@ def comparisons(ladder: Ladder, dtype: str, *, max_new_tokens: int = 96) -> Iter
                 yield about | {"draft": draft, "tokens": agreed, "equal": plain == found}
 
 
+def whole_ladder(dtype: str) -> Ladder:
+    """The ladder in a number format, with a draft that reads the target."""
+    ladder = load_ladder(device="cpu", **FORMATS[dtype])
+    if ladder.reading is not None:
+        return ladder
+    return replace(ladder, reading=reading_draft(DATA / "online", ladder.target))
+
+
 def compare_format(dtype: str, goal: int) -> list[dict]:
     """Comparisons in one number format until so many tokens agree. A line is printed after the
     drafts on each prompt under a sampler: how many tokens agree, and how many texts differ, so far.
     """
     rows: list[dict] = []
-    ladder = load_ladder(device="cpu", **FORMATS[dtype])
-    if ladder.reading is None:
-        ladder = replace(ladder, reading=reading_draft(DATA / "online", ladder.target))
+    ladder = whole_ladder(dtype)
     differing = 0
     with tqdm(total=goal, desc=dtype, unit="token", mininterval=2) as bar:
         for (name, sampler), group in groupby(comparisons(ladder, dtype), GROUP):

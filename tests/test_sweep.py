@@ -137,7 +137,7 @@ def test_the_long_proof_says_after_each_prompt_what_agreed_in_the_formats_asked_
             about = {"dtype": dtype, "sampler": "T=0", "prompt": f"code_{number // 3}"}
             yield about | {"draft": "chain", "tokens": 10, "equal": number not in wrong}
 
-    monkeypatch.setattr(lossless, "load_ladder", lambda **_: None)
+    monkeypatch.setattr(lossless, "whole_ladder", lambda dtype: None)
     monkeypatch.setattr(lossless, "comparisons", compared)
     assert lossless.main(["--tokens", "50", "--format", "fast"]) == 0
     assert loaded == ["fast"]
