@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import pandas as pd
 import pytest
 import torch
 from test_reading_model import pair
@@ -15,6 +16,7 @@ from specdec_lib.measure.guesses import guess_rows, logits_along, measure_guesse
 from specdec_lib.measure.target_text import write_text
 from specdec_lib.models.cached.model import CachedModel
 from specdec_lib.workload import Prompt
+from tests.verbs import run
 
 PROMPTS = [
     Prompt(f"chat-{number}", "a text " * (1 + 9 * number), "chat", "held-out", "test")
@@ -70,6 +72,27 @@ def test_a_draft_that_reads_has_the_logits_of_every_round_after_its_target(measu
         assert torch.equal(row, draft.score(here, TokenTree.rooted(here))[0])
     as_guesses = draft.score(context, TokenTree.of_paths(context, [written[:-1]]))
     assert torch.equal(found[0], as_guesses[0]) and not torch.allclose(found[1:], as_guesses[1:])
+
+
+def test_another_ladder_is_none_of_the_stored_measurement(tmp_path, monkeypatch):
+    monkeypatch.setattr(guesses, "PLACE", tmp_path / "stored.csv")
+    table = pd.DataFrame({"domain": ["all"], "first_right": [0.5]})
+    monkeypatch.setattr(guesses, "measure_guesses", lambda *given: table)
+    run("measure", "guesses", "--limit", "1", "--ladder", str(tmp_path))
+    assert not (tmp_path / "stored.csv").exists()
+    run(
+        "measure",
+        "guesses",
+        "--limit",
+        "1",
+        "--ladder",
+        str(tmp_path),
+        "--csv",
+        f"{tmp_path}/a.csv",
+    )
+    assert (tmp_path / "a.csv").exists() and not (tmp_path / "stored.csv").exists()
+    run("measure", "guesses", "--limit", "1")
+    assert (tmp_path / "stored.csv").exists()
 
 
 def test_a_prompts_rows_are_one_per_text_and_draft(measured):

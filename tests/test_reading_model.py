@@ -25,6 +25,7 @@ from specdec_lib.models.fast.model import FastModel
 from specdec_lib.models.network_passes import rotation_of, run_layers
 from specdec_lib.models.reading import ReadingDraft, unrolled
 from specdec_lib.models.students import build_student
+from specdec_lib.workload import READING, reading_draft
 
 READ = (0, 2)  # layers of a target of four
 WINDOW = 7
@@ -204,3 +205,11 @@ def test_a_scout_is_left_out_where_it_cannot_save_a_pass():
     staged = StagedTree(tree, scout).propose(context, Chance(0, SAMPLERS[0]))
     assert staged == grown and draft.usage.passes == 2 * passes
     assert scout.model.usage.passes == 0
+
+
+def test_a_folder_that_lacks_the_tokens_that_its_draft_scores_is_refused(tmp_path):
+    target, _ = pair("fast")
+    assert reading_draft(tmp_path, target) is None
+    (tmp_path / READING).write_bytes(b"weights")
+    with pytest.raises(ValueError, match=r"has a draft and lacks head\.json, the tokens that it"):
+        reading_draft(tmp_path, target)

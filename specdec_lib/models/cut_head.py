@@ -59,6 +59,27 @@ class CutHead(nn.Module):
         return logits
 
 
+def score_prompt(
+    network: PreTrainedModel,
+    prompt: tuple[int, ...],
+    before: tuple[int, ...] | None,
+    ready: dict[int, tuple[Tensor, int]],
+) -> tuple[int, ...] | None:
+    """Let a network's head, if it is cut, score a prompt's own tokens too, and drop the logits that
+    are ready if they lack these. Returns the tokens beside the frequent ones, None for a whole
+    head.
+
+    before    what this returned for the logits that are ready
+    """
+    head = network.get_output_embeddings()
+    if not isinstance(head, CutHead):
+        return None
+    head.set_prompt(prompt)
+    if head.others is not before:
+        ready.clear()
+    return head.others
+
+
 def output_weight(network: PreTrainedModel) -> nn.Parameter:
     """The weight of a network's head.  Raises ValueError if it has none."""
     head = network.get_output_embeddings()

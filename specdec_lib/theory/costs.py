@@ -19,7 +19,7 @@ class ModelShape:
     bytes_per_number         of weights, cache and activations alike
     query_width, key_width   heads × their size, of queries and of keys; None is `width`
     inner_width, matrices    of the MLP, 3 matrices where it has a gate; None is four times `width`
-    projections              weights beside the layers that every row meets, such as those through
+    projections              weights beside the layers, charged to every pass, such as those through
                              which a draft reads its target
     """
 

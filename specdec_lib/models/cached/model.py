@@ -16,7 +16,7 @@ from specdec_lib.models.cached.key_values import KeyValues, reference_runtime
 from specdec_lib.models.cached.path_memory import BranchMemory, weakly
 from specdec_lib.models.cached.probing import check_attention, check_by_probes
 from specdec_lib.models.cached.windows import check_layers, check_window, reach_of
-from specdec_lib.models.cut_head import CutHead, output_weight
+from specdec_lib.models.cut_head import output_weight, score_prompt
 
 CHUNK_ROWS = 256  # a longer prompt is read in pieces
 SLACK = 32  # entries of dead branches that stay in the cache
@@ -73,12 +73,8 @@ class CachedModel:
     @in_turn
     def score(self, context: Context, tree: TokenTree) -> Float[Tensor, "nodes vocab"]:
         check_root(context, tree, self.vocabulary, self.max_positions, self.name)
-        head = self.model.get_output_embeddings()
-        if isinstance(head, CutHead):
-            head.set_prompt(context.prompt)
-            if head.others is not self._scored:  # what is kept was computed with other rows
-                self._memory.ready.clear()
-            self._scored = head.others
+        ready = self._memory.ready
+        self._scored = score_prompt(self.model, context.prompt, self._scored, ready)
         return self._memory.score(context, tree).clone()
 
     @torch.no_grad()

@@ -149,11 +149,11 @@ class BranchMemory:
             self.first = needed
             shared = 0
             found = []
-        same = context.tokens == self._last
+        before = self._last
         self._last = context.tokens
         if self.rereads:
             self.committed = [*self.committed[:shared], *tokens[shared : shared + len(found)]]
-            if not same:
+            if context.tokens != before:
                 self._read_again(len(tokens) - 1)
             return
         if shared < len(self.committed):

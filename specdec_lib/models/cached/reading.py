@@ -17,7 +17,7 @@ from specdec_lib.core.tree import TokenTree
 from specdec_lib.models.cached.key_values import reference_runtime, seen_entries
 from specdec_lib.models.cached.path_memory import BranchMemory, weakly
 from specdec_lib.models.cached.windows import check_window
-from specdec_lib.models.cut_head import CutHead, output_weight
+from specdec_lib.models.cut_head import output_weight, score_prompt
 from specdec_lib.models.network_passes import attention_heads, finish_layer, shared_heads
 from specdec_lib.models.reading import ReadLevel, levels_of, reading_of
 
@@ -71,12 +71,8 @@ class ReadingModel:
     @in_turn
     def score(self, context: Context, tree: TokenTree) -> Float[Tensor, "nodes vocab"]:
         check_root(context, tree, self.vocabulary, self.max_positions, self.name)
-        head = self.model.get_output_embeddings()
-        if isinstance(head, CutHead):
-            head.set_prompt(context.prompt)
-            if head.others is not self._scored:  # what is kept was computed with other rows
-                self._memory.ready.clear()
-            self._scored = head.others
+        ready = self._memory.ready
+        self._scored = score_prompt(self.model, context.prompt, self._scored, ready)
         self._context = context
         return self._memory.score(context, tree).clone()
 

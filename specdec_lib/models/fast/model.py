@@ -157,7 +157,7 @@ class FastModel:
         match: MatchTable,
         scout: Scout | None = None,
     ) -> TokenTree | None:
-        if scout is None or self._reader is not None:  # which reads guesses level by level
+        if scout is None or self._reader is not None:  # level by level, a scout saves no pass
             scout = Scout(NO_GUESSES, guided=0, source="")
         room = max(0, self.max_positions - len(context) + 1)
         settings = growth_settings(

@@ -12,6 +12,7 @@ import torch
 from transformers import LlamaForCausalLM
 
 from specdec_lib.core.files import write_whole
+from specdec_lib.measure.guesses import LONG
 from specdec_lib.measure.options import write_csv
 from specdec_lib.models.batched import BatchedPasses, draw
 from specdec_lib.models.hub import load_tokenizer
@@ -221,7 +222,7 @@ def judged_rows(
         rows.append(found.assign(text=name, when=when))
     table = pd.concat(rows)
     table["prompts"] = 1
-    table["long"] = table.pop("prompt_tokens") > 450
+    table["long"] = table.pop("prompt_tokens") > LONG
     keys = ["when", "text", "draft", "guess", "kind", "way", "long"]
     return table.groupby(keys, as_index=False).sum()
 

@@ -35,7 +35,8 @@ def guesses(
     from specdec_lib.measure.target_text import judged_prompts
 
     check_folders({}, reads={"ladder": ladder})
-    (table,) = table_places(csv, prompts, PLACE)
+    own = prompts if ladder is None else str(ladder)  # none of the stored measurement
+    (table,) = table_places(csv, own, PLACE)
     use_threads(1)
     asked = judged_prompts(prompts, limit)
     recipe = LadderRecipe(folder=str(ladder) if ladder else None)
