@@ -6,7 +6,6 @@ command fails; in float32 on the reference runtime rounding may decide, and diff
 import argparse
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import partial
 from itertools import count, groupby
 from operator import itemgetter
@@ -17,7 +16,6 @@ from tqdm.auto import tqdm
 
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.decode import decode
-from specdec_lib.core.files import DATA
 from specdec_lib.core.protocols import Draft
 from specdec_lib.drafts.cascade import from_matrix
 from specdec_lib.drafts.combined import MergedDraft, NoDraft
@@ -31,7 +29,6 @@ from specdec_lib.workload import (
     Prompt,
     load_ladder,
     load_prompts,
-    reading_draft,
     seeds,
 )
 
@@ -104,11 +101,8 @@ def comparisons(ladder: Ladder, dtype: str, *, max_new_tokens: int = 96) -> Iter
 
 
 def whole_ladder(dtype: str) -> Ladder:
-    """The ladder in a number format, with a draft that reads the target."""
-    ladder = load_ladder(device="cpu", **FORMATS[dtype])
-    if ladder.reading is not None:
-        return ladder
-    return replace(ladder, reading=reading_draft(DATA / "online", ladder.target))
+    """The ladder in a number format."""
+    return load_ladder(device="cpu", **FORMATS[dtype])
 
 
 def compare_format(dtype: str, goal: int) -> list[dict]:

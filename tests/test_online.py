@@ -16,7 +16,7 @@ from specdec_lib.suite.distil.online import (
     judge_online,
     train_online,
 )
-from specdec_lib.suite.distil.places import ONLINE
+from specdec_lib.suite.distil.places import LADDER
 from tests.test_distil import HEAD, network, texts
 from tests.verbs import run
 
@@ -128,7 +128,7 @@ def test_the_drafts_of_a_plan_learn_and_those_only(monkeypatch):
     monkeypatch.setattr(beside_target, "load_reading", lambda *given: None)
 
     def built(*drafts: str) -> list:
-        plan = OnlinePlan(1, None, 60, ONLINE, drafts or tuple(RATES), rate=0.5)
+        plan = OnlinePlan(1, None, 60, LADDER, drafts or tuple(RATES), rate=0.5)
         return beside_target.built_students(target, plan)
 
     assert [one.name for one in built()] == ["draft", "middle", "reading"]

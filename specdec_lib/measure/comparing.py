@@ -22,7 +22,7 @@ from specdec_lib.measure.contenders import Contender, hugging_contenders, our_co
 from specdec_lib.measure.near_ties import BUG, EARLY, VERDICTS, near_tie
 from specdec_lib.measure.racing import race_prompts
 from specdec_lib.measure.ratios import sampling_of
-from specdec_lib.measure.settings.compare import ASSISTED, EIGHT, USUAL
+from specdec_lib.measure.settings.compare import ASSISTED, EIGHT, READER, USUAL
 from specdec_lib.measure.settings.names import GENERATE
 from specdec_lib.measure.settings.setting import Setting
 from specdec_lib.measure.trial import trial_table
@@ -44,7 +44,8 @@ def compared_contenders(
     each is a method.
     """
     precision = str(ladder.target.model.dtype).removeprefix("torch.")
-    lineup = Lineup(built_on=[EIGHT], precision=precision)
+    trees = [EIGHT] if ladder.reading is None else [EIGHT, READER]
+    lineup = Lineup(built_on=trees, precision=precision)
     grids = {
         method: method_contenders({"ours": ladder}, sampler, method, lineup)
         for method in {method for method, _ in USUAL.values()}

@@ -225,7 +225,7 @@ def _embedded(folder: Path, load: Callable[..., Any], runtime: str) -> Ladder:
 
 
 def reading_draft(folder: Path, target: CachedModel | FastModel) -> FastModel | ReadingModel | None:
-    """The draft of a folder, such as data/online, that reads this target, on its runtime; None in a
+    """The draft of a folder, such as data/ladder, that reads this target, on its runtime; None in a
     folder without one.  Raises ValueError if it is another target's, or the tokens that it scores,
     head.json, are missing.
     """

@@ -37,17 +37,20 @@ OURS = (
 )
 CHAINS = ((1, 0.0), (2, 0.0), (3, 0.0), (4, 0.0), (6, 0.1), (8, 0.3))  # length and floor
 STAGED_CHAINS = (2, 3, 4, 6)  # lengths
+ONE_LAYER = ((2, 2), (3, 3), (4, 4), (6, 4), (8, 4), (8, 6), (12, 6), (16, 6))
 TREES = {  # budget and depth; the middle model is right more often and costs twice as much
-    "draft": ((2, 2), (3, 3), (4, 4), (6, 4), (8, 4), (8, 6), (12, 6), (16, 6)),
+    "draft": ONE_LAYER,
     "middle": ((3, 3), (4, 4), (6, 5), (8, 6)),
+    "reading": ONE_LAYER,
 }
-FLOORS = {"draft": (0.0, 0.05, 0.15), "middle": (0.0, 0.15)}
+FLOORS = {"draft": (0.0, 0.05, 0.15), "middle": (0.0, 0.15), "reading": (0.0, 0.05, 0.15)}
 COPIES = ((2, 1), (4, 1), (8, 1), (16, 1), (4, 2), (8, 2))  # length, and equal tokens before it
 NGRAM_TREES = (2, 4, 8)  # budgets
 NGRAMS_AND_COPIES = ((2, 4), (4, 4), (4, 8))  # budget, and length of the copies
 BESIDE_STAGED = (3, 8)  # lengths of copies
 FIRST_COPIES = ((4, 2), (4, 3), (8, 2), (8, 3))  # length, and equal tokens before it
 COPIES_AFTER = (2, 4)  # lengths behind a tree
+COPIES_BESIDE = (8,)  # lengths beside a tree
 ABOVE_MAX_GRAM = (  # K matrices of one model and Max-Gram
     ((1, 4), (0, 4)),
     ((1, 8), (0, 4)),
@@ -128,10 +131,13 @@ def _scouts(drafts: LadderDrafts) -> Grid:
 
 
 def _staged_chains(drafts: LadderDrafts) -> Grid:
-    """The paper's second stage taken literally: a chain that a model decodes speculatively."""
+    """The paper's second stage taken literally: a chain that a model decodes speculatively; one
+    that reads its target goes level by level, so that no scout can save it a pass.
+    """
     return {
         f"{chain_name(model, length)}; {name}": drafts.staged_chain(length, scout, model=model)
         for model in drafts.models
+        if model != "reading"
         for length in STAGED_CHAINS
         for name, scout in _scouts(drafts).items()
     }
@@ -143,7 +149,8 @@ def _cascades(drafts: LadderDrafts, *, width: int = 1) -> Grid:
         ((model,), ABOVE_MAX_GRAM) for model in drafts.models
     ]
     if "middle" in drafts.models:
-        stacks.append((("middle", "draft"), OF_THREE))
+        below = [model for model in drafts.models if model != "middle"]
+        stacks += [(("middle", model), OF_THREE) for model in below]
     return {
         cascade_name(models, matrix, width): drafts.cascade(models, matrix, width=width)
         for models, matrices in stacks
@@ -158,7 +165,8 @@ def _combs(drafts: LadderDrafts) -> Grid:
 def _staged(drafts: LadderDrafts, trees: Trees) -> Grid:
     """Trees fed by a scout, alone and beside a chain of copies."""
     found: Grid = {}
-    for (tree_label, tree), (name, scout) in product(trees.items(), _scouts(drafts).items()):
+    fed = _fed_trees(drafts, trees).items()
+    for (tree_label, tree), (name, scout) in product(fed, _scouts(drafts).items()):
         label = f"tree of {tree_label}; {name}"
         alone = StagedTree(tree, scout, guided=1)
         found[label] = alone
@@ -168,14 +176,31 @@ def _staged(drafts: LadderDrafts, trees: Trees) -> Grid:
     return found
 
 
+def _fed_trees(drafts: LadderDrafts, trees: Trees) -> dict[str, TreeDraft]:
+    """The same trees, but of the plain draft where they are of one that goes level by level, which
+    no scout can save a pass.
+    """
+    found = {}
+    for name, tree in trees.items():
+        if tree.by_level:
+            plain = tree_name("draft", tree.budget, tree.depth, tree.floor)
+            found[plain] = drafts.tree(tree.budget, tree.depth, floor=tree.floor)
+        else:
+            found[name] = tree
+    return found
+
+
 def _copies_first(drafts: LadderDrafts, trees: Trees) -> Grid:
-    """Copies first, and a tree where there are none; or a tree, then copies."""
+    """Copies first, and a tree where there are none; a tree, then copies; or both side by side."""
     found: Grid = {}
     for (name, tree), size in product(trees.items(), FIRST_COPIES):
         found[f"{copies_name(*size)}, else tree of {name}"] = FirstDraft((copies(*size), tree), 2)
     for (name, tree), length in product(trees.items(), COPIES_AFTER):
         relay = Relay((tree, copies(length)), (1, tree.depth + length - 1))
         found[f"tree of {name}, then {length} tokens of Max-Gram"] = relay
+    for (name, tree), length in product(trees.items(), COPIES_BESIDE):
+        beside = MergedDraft((copies(length, 2), tree))
+        found[f"tree of {name}, beside Max-Gram, {length} tokens"] = beside
     return found
 
 

@@ -10,8 +10,13 @@ from specdec_lib.drafts.combined import MergedDraft
 from specdec_lib.measure.settings.ladder_drafts import LadderDrafts, copies
 from specdec_lib.workload import Ladder
 
-GUESSERS = ("draft", "middle", "n-gram", "Max-Gram", "draft and Max-Gram")
-NEEDS = {"middle": "middle", "n-gram": "katz", "draft, for the middle model": "middle"}
+GUESSERS = ("draft", "middle", "reading", "n-gram", "Max-Gram", "draft and Max-Gram")
+NEEDS = {
+    "middle": "middle",
+    "reading": "reading",
+    "n-gram": "katz",
+    "draft, for the middle model": "middle",
+}
 
 
 class TreeSize(NamedTuple):
@@ -35,7 +40,7 @@ def guesser(
         return replace(table, budget=None, widths=widths) if widths else table
     if name == "Max-Gram":
         return replace(ladder.max_gram, length=min(budget, depth))
-    if name in ("draft", "middle"):
+    if name in ("draft", "middle", "reading"):
         if widths:
             return drafts.tree(None, widths=widths, model=name, obeyed=obeyed)
         return drafts.tree(budget, depth, model=name, obeyed=obeyed)

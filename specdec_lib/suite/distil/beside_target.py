@@ -4,7 +4,7 @@ the ladder's one-layer draft.
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pandas as pd
@@ -83,7 +83,7 @@ def train_beside_target(
     conversations = read_text(text)
     target = load_target(device)
     shown = _judged(conversations, judged, prompts, target) if judged else None
-    before = judge_stored(target, shown, plan.batch_tokens) if shown else None
+    before = judge_stored(target, shown, plan) if shown else None
     head = frequent_tokens(conversations, HEAD_TOKENS, target.generation_config.eos_token_id)
     write_whole(out / "head.json", json.dumps(head).encode())
     students = built_students(target, plan)
@@ -193,19 +193,18 @@ def built_students(target: LlamaForCausalLM, plan: OnlinePlan) -> list[Student]:
 def judge_stored(
     target: LlamaForCausalLM,
     judged: dict[str, list[Conversation]],
-    batch_tokens: int,
+    plan: OnlinePlan,
 ) -> pd.DataFrame:
-    """Rows of the ladder's drafts as they are: without a window, and with one."""
+    """Rows of the ladder's drafts as they are, and of its plain ones without a window too."""
     teacher = Teacher(target, json.loads((LADDER / "head.json").read_text(encoding="utf-8")))
     draft = assemble(target, LADDER / "draft.safetensors")
     middle = assemble(target, LADDER / "middle.safetensors")
     students = [
         LayerStudent("draft, all", draft, 0.0, None),
-        LayerStudent("draft", draft, 0.0, WINDOW),
         LayerStudent("middle, all", middle, 0.0, None),
-        LayerStudent("middle", middle, 0.0, MIDDLE_WINDOW),
+        *built_students(target, replace(plan, begin=LADDER, drafts=tuple(RATES))),
     ]
-    return judged_rows(students, teacher, judged, batch_tokens, "before")
+    return judged_rows(students, teacher, judged, plan.batch_tokens, "before")
 
 
 def judged_rows(

@@ -35,7 +35,13 @@ DRAFTS = ("middle", "draft")
 CARD = "card.json"
 MAKERS = {"middle.safetensors": "train", "draft.safetensors": "train", "katz.npz": "ngrams"}
 
-SAMPLERS = (Sampler(0.7), Sampler(1.0), Sampler(1.0, top_k=50))
+SAMPLERS = (
+    Sampler(0.2),
+    Sampler(0.7),
+    Sampler(1.0),
+    Sampler(1.0, top_k=50),
+    Sampler(1.5),
+)
 EDGES = (0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)
 # guesses that are looked at, and tokens of each text
 RANKS = 8

@@ -6,7 +6,6 @@ from specdec_lib.core.files import DATA, cache_folder
 
 TEXT = DATA / "text"  # the shards that the target wrote
 LADDER = DATA / "ladder"  # the drafts in use
-ONLINE = DATA / "online"  # drafts that were trained beside the target
 KINDS_OF_TEXT = ("short", "long", "kept-out")
 
 

@@ -7,7 +7,7 @@ from cyclopts import Parameter
 
 from specdec_lib.core.files import cache_folder
 from specdec_lib.measure.options import Device, check_folders, place, several_places
-from specdec_lib.suite.distil.places import ONLINE, TEXT
+from specdec_lib.suite.distil.places import LADDER, TEXT
 
 
 def online(
@@ -19,7 +19,7 @@ def online(
     batch_tokens: Annotated[int, Parameter(help="of a step, padding included")] = 8192,
     device: Device = "cpu",
     prompts: Annotated[list[Path] | None, several_places("prompt files, judged on too")] = None,
-    begin: Annotated[Path, place("drafts to go on from; else the ladder's")] = ONLINE,
+    begin: Annotated[Path, place("the folder of the drafts to go on from")] = LADDER,
     drafts: Annotated[list[str] | None, Parameter(help="that learn (default: all three)")] = None,
     rate: Annotated[float, Parameter(help="factor of the learning rates")] = 1.0,
     seed: Annotated[int, Parameter(help="of the order in which text is seen")] = 0,
