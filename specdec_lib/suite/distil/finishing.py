@@ -147,7 +147,7 @@ def store_matches(folder: Path, limit: int | None) -> None:
     """Measure the match tables of a folder's drafts on development prompts, `limit` of each domain;
     write them into it and list them in its card.
     """
-    ladder = load_ladder(folder=folder, device="cpu")
+    ladder = load_ladder(folder=folder, device="cpu", runtime="auto")
     tables = match_tables(ladder, every_domain("development", limit))
     lines = ",\n".join(json.dumps(table) for table in tables)
     write_whole(folder / MATCH, f"[\n{lines}\n]\n".encode())
