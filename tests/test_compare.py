@@ -6,6 +6,7 @@ import re
 import pandas as pd
 import pytest
 from own_models import gpt2, llama
+from tiny import tiny_ladder
 
 from specdec_lib.core.chance import Sampler
 from specdec_lib.core.tree import TokenTree
@@ -13,7 +14,7 @@ from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.trees.growing import ChainDraft
 from specdec_lib.measure import comparing, racing
 from specdec_lib.measure.comparing import compare_methods, compared_contenders
-from specdec_lib.measure.settings.compare import ASSISTED, USUAL
+from specdec_lib.measure.settings.compare import ASSISTED, SWITCHED, USUAL
 from specdec_lib.measure.settings.names import HF, HUGGING_PLAIN, PLAIN
 from specdec_lib.measure.verdict import method_summary, verdict
 from specdec_lib.workload import Prompt, load_ladder, load_prompts
@@ -22,6 +23,8 @@ from tests.verbs import run
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 TEXTS = ("a", "def f(x):\n    return"), ("b", "class A:\n    def g")
+OF_A_PAIR = {*USUAL, SWITCHED} - {name for name in USUAL if "n-grams" in name}
+OF_A_PAIR -= {"tree of 8, reading its target", "the same, beside 8 copied tokens"}
 PROMPTS = [Prompt(*named, "own", "held-out", "here") for named in TEXTS]
 
 
@@ -35,18 +38,20 @@ def own(tmp_path_factory):
 def test_an_own_pair_is_compared_and_every_text_is_the_targets_own(own, sampler):
     """Sampled text of Hugging Face is the exception: it has a noise of its own."""
     rows = compare_methods(own, PROMPTS, sampler, max_new_tokens=6)
-    assert set(rows.method) == {*USUAL} - {"tree of 8 fed by n-grams"}
+    assert set(rows.method) == OF_A_PAIR
     assert rows.groupby("method").size().eq(2).all() and rows.margin.isna().all()
     assert (rows.tokens.groupby(rows.prompt).nunique() == 1).all()
     told = method_summary(rows).set_index("method")
     assert told.tokens_per_round[PLAIN] == told.speed_up[PLAIN] == 1
     assert math.isnan(told.acceptance_rate[PLAIN])
-    drawn = {name for name in told.index if sampler.temperature and USUAL[name][0] in HF}
+    drawn = {name for name in USUAL if sampler.temperature and USUAL[name][0] in HF}
     assert told.same.to_dict() == {name: "–" if name in drawn else "yes" for name in told.index}
 
 
-def test_the_embedded_ladder_is_tried_with_all_that_there_is(ladder):
-    assert [one.method for one in compared_contenders(ladder, Sampler(0), {})] == list(USUAL)
+def test_a_ladder_with_all_parts_is_tried_with_all_that_there_is():
+    ladder = tiny_ladder(reads=True)
+    tried = [one.method for one in compared_contenders(ladder, Sampler(0), {})]
+    assert tried == [*USUAL, SWITCHED]
 
 
 def test_drafts_of_ones_own_take_part_and_get_warm_on_another_text(own):
@@ -113,7 +118,7 @@ def test_a_prompt_that_the_draft_cannot_read_is_compared_without_its_guesses(tmp
     assert len(short.encode(long)) > 20 > len(short.encode(PROMPTS[0])) + 6
     with pytest.warns(UserWarning, match="assisted is left out: the prompt long .* at most 20;"):
         rows = compare_methods(short, [PROMPTS[0], long], max_new_tokens=6)
-    assert set(rows.method) == {*USUAL} - {"tree of 8 fed by n-grams", ASSISTED}
+    assert set(rows.method) == OF_A_PAIR - {ASSISTED}
     assert rows.same.all() and rows.groupby("prompt").tokens.nunique().eq(1).all()
     assert set(compare_methods(short, PROMPTS[:1], max_new_tokens=6).method) - {*rows.method} == {
         ASSISTED

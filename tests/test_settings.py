@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tiny import tiny_ladder
 
 from specdec_lib.core.protocols import Draft, LanguageModel
 from specdec_lib.core.tree import MatchTable
@@ -26,7 +27,12 @@ from specdec_lib.workload import Ladder, Measured
 PINNED = json.loads((Path(__file__).parent / "settings.json").read_text(encoding="utf-8"))
 SAMPLERS = {"greedy": GREEDY, "top-k 50": TOP_50}
 PAIRS = ("draft target", "middle target", "n-gram target", "draft middle", "n-gram draft")
-BUILT_ON = ("draft, budget 8, depth 4", "middle, budget 4, depth 4, floor 0.15")
+PAIRS += ("reading target",)
+BUILT_ON = (
+    "draft, budget 8, depth 4",
+    "middle, budget 4, depth 4, floor 0.15",
+    "reading, budget 8, depth 4",
+)
 OF_ALL_SAMPLERS = ("n-gram", "tree", "staged chain")  # methods; the others build on the same parts
 SIZES = {"budget": TreeSize(6, 3), "deep": TreeSize(4, 9), "widths": TreeSize(15, 3, (3, 2, 1))}
 OBEYING = {"middle": ("draft", "Max-Gram"), "draft": ("n-gram", "Max-Gram")}
@@ -34,8 +40,9 @@ Described = dict[str, str]
 
 
 @pytest.fixture(scope="module")
-def named(ladder: Ladder) -> Ladder:
-    """The tiny ladder with a match table per pair and sampler, each called after its own."""
+def named() -> Ladder:
+    """A tiny ladder with a match table per pair and sampler, each called after its own."""
+    ladder = tiny_ladder(reads=True)
     tables = [
         Measured(*pair.split(), "ranked", sampler, 0, MatchTable((0.5, 0.2), f"{pair}, {name}"))
         for pair in PAIRS
@@ -119,13 +126,14 @@ def test_the_description_tells_drafts_apart(named):
 
 @pytest.mark.parametrize("method", OURS)
 def test_without_named_trees_a_grid_is_built_on_all_of_them(named, method, unchecked):
-    """So that a grid of two trees grows by the number of trees, and any other stays as it is."""
+    """So that a grid of three trees grows by the number of trees, and any other stays as it is. A
+    staged tree of the draft that reads its target is one of the plain draft.
+    """
     trees = len(bench_settings(named, GREEDY, "tree"))
     every = len(bench_settings(named, GREEDY, method))
-    two = len(bench_settings(named, GREEDY, method, BUILT_ON))
-    assert trees == 32 and every == (
-        two * trees // 2 if method in ("staged", "copies first") else two
-    )
+    three = len(bench_settings(named, GREEDY, method, BUILT_ON))
+    times = {"staged": 32 / 2, "copies first": 56 / 3}.get(method, 1)
+    assert trees == 56 and every == three * times
 
 
 def test_what_is_compared_is_in_the_benchs_grid(named, unchecked):

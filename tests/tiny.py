@@ -15,8 +15,9 @@ from specdec_lib.core.tree import MatchTable
 from specdec_lib.models.cached.model import CachedModel
 from specdec_lib.models.cut_head import cut_head
 from specdec_lib.models.katz.model import Katz
-from specdec_lib.models.loading import DTYPES, on_runtime
+from specdec_lib.models.loading import DTYPES, on_runtime, reading_on_runtime
 from specdec_lib.models.prepared import PREPARED
+from specdec_lib.models.reading import ReadingDraft
 from specdec_lib.models.students import build_student, save_student
 from specdec_lib.suite.distil.finishing import finish
 from specdec_lib.workload import Ladder, Measured
@@ -30,8 +31,12 @@ BINNED = ((0.3, 0.25, 0.1), (0.4, 0.2, 0.05), (0.5, 0.1, 0.03), (0.6, 0.05, 0.02
 BY_GAP = MatchTable((0.5, 0.2, 0.05), "by gap", (0.5, 1.5, 4.0), BINNED)
 
 
-def tiny_ladder(dtype: str = "float32", runtime: str = "reference", *, cut: bool = True) -> Ladder:
-    """The ladder on the CPU; `cut` drafts score the frequent tokens and the prompt's only."""
+def tiny_ladder(
+    dtype: str = "float32", runtime: str = "reference", *, cut: bool = True, reads: bool = False
+) -> Ladder:
+    """The ladder on the CPU; `cut` drafts score the frequent tokens and the prompt's only; one that
+    `reads` has a draft that reads the target too.
+    """
     networks = {"target": target_network().to(DTYPES[dtype])}
     for name, layers in LAYERS.items():
         networks[name] = build_student(networks["target"], layers)
@@ -44,8 +49,16 @@ def tiny_ladder(dtype: str = "float32", runtime: str = "reference", *, cut: bool
     measured = [Measured(*pair, "ranked", Sampler(), 0, BY_GAP) for pair in PAIRS]
     for siblings in ("iid", "distinct"):
         measured.append(Measured("draft", "target", siblings, Sampler(), 0, MatchTable()))
+    models = {name: on_runtime(CachedModel(one, name), runtime) for name, one in networks.items()}
+    if reads:
+        reader = build_student(networks["target"], (1,))
+        reader.add_module("reading", ReadingDraft(reader, (0, 1)))
+        cut_head(reader, frequent_tokens())
+        models["reading"] = reading_on_runtime(reader, models["target"], "reading", window=64)
+        measured.append(Measured("reading", "target", "ranked", Sampler(), 0, BY_GAP))
+        card["models"]["reading"] = card["models"]["draft"]
     return Ladder(
-        **{name: on_runtime(CachedModel(one, name), runtime) for name, one in networks.items()},
+        **models,
         katz=Katz.fit(written_text(), len(tokenizer())),
         tokenizer=tokenizer(),
         stop_tokens=(0,),

@@ -1,9 +1,12 @@
-"""A draft that picks in each round, of several drafts, the one whose guesses are worth most."""
+"""A draft that picks in each round, of several drafts, the one whose guesses are worth most; and
+the off-switch, which is such a choice between a draft and none.
+"""
 
 import functools
 from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from jaxtyping import Float64
@@ -15,11 +18,13 @@ from specdec_lib.core.kinds import Within, checked
 from specdec_lib.core.locking import in_turn
 from specdec_lib.core.protocols import Draft
 from specdec_lib.core.tree import ROOT, TokenTree
+from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.max_gram import longest_ending, searched
 
 MATCHES = (1, 2, 4, 8)  # situation i + 1 begins where an ending of MATCHES[i] tokens stood before
 SITUATIONS = range(len(MATCHES) + 1)
 FADING = 0.95  # weight of a round's outcome against that of the next
+HOPED = 1.25  # times what is needed, before a text has shown what it accepts
 TRUST = 20.0  # expected guesses after which the present text counts as much as development prompts
 
 
@@ -32,16 +37,33 @@ def situation(context: Context) -> int:
     return bisect_right(MATCHES, max(longest_ending(ending, region[:-1]) for region in regions))
 
 
+class Proposal(NamedTuple):
+    """What was proposed in a round, with what, and what was expected of it.
+
+    expected    accepted guesses
+    seconds     of the whole round, at the plan's prices
+    """
+
+    context: Context
+    tree: TokenTree
+    models: tuple[str, ...]
+    expected: float
+    seconds: float
+
+
 class Acceptance:
-    """Accepted and expected guesses of the present generation, per set of models that guessed.
+    """Accepted and expected guesses of the present generation, per set of models that guessed; and
+    tokens and seconds of its last rounds.
 
     Copies and pickles start empty, and another text starts anew, so that no result of a generation
     depends on another.
     """
 
     def __init__(self) -> None:
-        self._last: tuple[Context, TokenTree, tuple[str, ...], float] | None = None
+        self._last: Proposal | None = None
         self._sums: dict[tuple[str, ...], Float64[np.ndarray, 2]] = {}
+        self.tokens = 0.0
+        self.seconds = 0.0
 
     def __reduce__(self) -> tuple[type["Acceptance"], tuple[()]]:
         return Acceptance, ()
@@ -53,24 +75,25 @@ class Acceptance:
         """
         last = self._last
         self._last = None
-        if last is None or context.begun is not last[0].tokens:
+        if last is None or context.begun is not last.context.tokens:
             self._sums = {}
+            self.tokens = self.seconds = 0.0
         else:
-            before, tree, models, expected = last
-            outcome = np.array([_taken(tree, context.tokens[len(before) :]), expected])
+            accepted = _taken(last.tree, context.tokens[len(last.context) :])
+            outcome = np.array([accepted, last.expected])
             self._sums = {name: FADING * sums for name, sums in self._sums.items()}
-            self._sums[models] = self._sums.get(models, 0.0) + outcome
+            self._sums[last.models] = self._sums.get(last.models, 0.0) + outcome
+            self.tokens = FADING * self.tokens + accepted + 1
+            self.seconds = FADING * self.seconds + last.seconds
         return {
             models: float((TRUST + accepted) / (TRUST + expected))
             for models, (accepted, expected) in self._sums.items()
         }
 
     @in_turn
-    def keep(
-        self, context: Context, tree: TokenTree, models: tuple[str, ...], expected: float
-    ) -> None:
-        """Remember, until `follow`, a proposal and how many accepted guesses are expected of it."""
-        self._last = context, tree, models, expected
+    def keep(self, proposal: Proposal) -> None:
+        """Remember a proposal until `follow`."""
+        self._last = proposal
 
 
 def _taken(tree: TokenTree, tokens: tuple[int, ...]) -> int:
@@ -87,11 +110,16 @@ def _taken(tree: TokenTree, tokens: tuple[int, ...]) -> int:
 @dataclass(frozen=True, eq=False)
 class Planned:
     """Switches between drafts per context: picks the one whose round has the most expected tokens
-    minus price × seconds, t − λ c, where t follows recent acceptance (`theory.choosing`).
+    minus price × seconds, t − λ c, where t and λ follow the present text (`theory.choosing`).
 
     parts              the drafts to choose from; of equal worth the first
     tokens, seconds    [parts][5 situations]: expected per round, the bonus token included
-    price              λ, in tokens per second: how many tokens one second is worth
+    price              λ, in tokens per second: how many tokens one second is worth at first; then
+                       as many as came of it in this text, and never fewer than without guesses
+
+    With a part that guesses nothing it is an off-switch: that part's turn comes where this text
+    accepts too few guesses to pay for them, and as what was accepted fades the others are tried
+    again, now and then.
 
     Which part guesses depends on committed tokens and on what became of earlier guesses, never on
     this round's chance, so both rules stay exact; each generation begins anew.
@@ -117,17 +145,47 @@ class Planned:
         here = situation(context)
         accepted_share = self.running.follow(context)
         guesses = [tokens[here] - 1 for tokens in self.tokens]
+        seconds = [row[here] for row in self.seconds]
+        price = self._price(seconds)
 
         def worth(part: int) -> float:
             accepted = guesses[part] * accepted_share.get(self._models[part], 1.0)
-            return 1 + accepted - self.price * self.seconds[part][here]
+            return 1 + accepted - price * seconds[part]
 
         best = max(range(len(self.parts)), key=worth)
         tree = self.parts[best].propose(context, chance.inner("part", (best,)))
-        self.running.keep(context, tree, self._models[best], guesses[best])
+        found = Proposal(context, tree, self._models[best], guesses[best], seconds[best])
+        self.running.keep(found)
         return tree
+
+    def _price(self, seconds: Sequence[float]) -> float:
+        """The tokens per second of this text so far, drawn towards the plan's, and at least those
+        of plain decoding, if it is a part.
+        """
+        prior = TRUST * min(seconds)
+        tokens = self.price * prior + self.running.tokens
+        plain = [
+            1 / its for part, its in zip(self.parts, seconds, strict=True) if part == NoDraft()
+        ]
+        return max([tokens / (prior + self.running.seconds), *plain])
 
     @functools.cached_property
     def _models(self) -> list[tuple[str, ...]]:
         """The models that each part guesses with: drafts of the same models fare alike."""
         return [tuple(sorted(models_in(part))) for part in self.parts]
+
+
+@checked
+def off_switch(
+    draft: Draft, needed: Annotated[float, Within(1.0)], *, otherwise: Draft = NoDraft()
+) -> Planned:
+    """The draft where it pays on the present text, else another one, by default none.
+
+    needed    tokens per round from which on it pays: how many times as long as a round of plain
+              decoding a round with the draft takes
+
+    At first it is taken to pay well.
+    """
+    tokens = tuple((one,) * len(SITUATIONS) for one in (HOPED * needed, 1.0))
+    seconds = tuple((one,) * len(SITUATIONS) for one in (needed, 1.0))
+    return Planned((draft, otherwise), tokens, seconds, 1.0)

@@ -18,7 +18,7 @@ import torch
 from tqdm.auto import tqdm
 
 from specdec_lib.core.context import Context
-from specdec_lib.core.protocols import LanguageModel, Usage
+from specdec_lib.core.protocols import LanguageModel, StateReader, Usage
 from specdec_lib.core.tree import TokenTree
 from specdec_lib.measure.bytes_moved import model_shape
 from specdec_lib.models.fast.model import FastModel
@@ -55,7 +55,8 @@ def time_passes(
     network_seconds, which the model itself counts as its pass (NaN if it counts nothing).
 
     models      may share a name if their `runtime` differs; an encoder-decoder is not timed here
-    rows        of a pass: the context's last token and a chain of guesses, one row fewer
+    rows        of a pass: the context's last token and a chain of guesses, one row fewer; of a
+                model that reads its target, guesses beside each other below a token that was read
     contexts    tokens read before the first pass of a repeat; each pass adds one
 
     In each repeat every model reads each context anew and makes one pass, both untimed, and then
@@ -83,13 +84,15 @@ def one_repeat(
     for tokens, model in _rotated(list(product(contexts, models)), repeat):
         labels = {"model": model.name, "runtime": model.runtime, "context_tokens": tokens}
         counts = [1, *_rotated(list(rows), repeat)]  # the first: the caches are the last pass's
-        text = [place % model.vocabulary for place in range(tokens + len(counts) + max(counts))]
+        size = tokens + len(counts) + max(counts) + 1
+        text = [place % model.vocabulary for place in range(size)]
         model.forget()  # an earlier run may have read the same
         context = Context.of(text[:tokens])
         model.score(context, TokenTree.rooted(context))
         for length, count in enumerate(counts, tokens + 1):
             context = context.extended(text[length - 1 : length])
-            tree = TokenTree.of_paths(context, [text[length + 1 : length + count]])
+            guesses = text[length + 1 : length + count + 1]
+            tree = _pass_to_time(model, context, guesses)
             before = model.usage
             started = time.perf_counter()
             float(model.score(context, tree)[-1, 0])  # waits for a device that runs ahead
@@ -98,6 +101,24 @@ def one_repeat(
             if length > tokens + 1:
                 timed = {"rows": count, "seconds": seconds, "network_seconds": network}
                 yield labels | {"repeat": repeat} | timed
+
+
+def _pass_to_time(model: LanguageModel, context: Context, guesses: list[int]) -> TokenTree:
+    """A tree of which as many rows as there are guesses are not read yet, in one pass: the root and
+    all but the last of them as a chain.
+
+    Where a model reads the target's hidden states, the target has read the context before, as it
+    has in decoding, and the rows of one pass are those of one level: the root alone, or all guesses
+    below a root that was read.
+    """
+    if not isinstance(model, StateReader) or model.target is None:
+        return TokenTree.of_paths(context, [guesses[:-1]])
+    model.target.states(context, len(context) - 1)
+    root = TokenTree.rooted(context)
+    if len(guesses) == 1:
+        return root
+    model.score(context, root)
+    return TokenTree.of_paths(context, [[guess] for guess in guesses])
 
 
 def _seconds_of_one(model: LanguageModel, before: Usage, rows: int) -> float:
