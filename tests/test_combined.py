@@ -104,7 +104,7 @@ def test_a_draft_is_switched_off_where_it_does_not_pay_and_tried_again():
         assert on[0] and any(on[len(on) // 2 :]), "it is tried again"
         assert sum(on) <= share * len(on)
         assert all(on) == (share == 1)
-    with pytest.raises(ValueError, match="needed of off_switch .* got 0.5"):
+    with pytest.raises(ValueError, match=r"needed of off_switch .* got 0.5"):
         off_switch(NoDraft(), 0.5)
 
 

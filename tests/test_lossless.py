@@ -27,7 +27,6 @@ from fakes import (
 
 from specdec_lib.core.chance import Chance, every_outcome
 from specdec_lib.core.decode import decode
-from specdec_lib.drafts import planned
 from specdec_lib.drafts.cascade import Reviewed
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.trees.growing import ChainDraft
@@ -55,8 +54,7 @@ def test_one_round_is_exact_where_every_word_is_possible(case):
 
 @every_sampler
 @pytest.mark.parametrize("name", WHOLE)
-def test_rounds_enumerated_together_are_exact_whatever_was_learnt(name, sampler, monkeypatch):
-    monkeypatch.setattr(planned, "TRUST", 0.5)
+def test_rounds_enumerated_together_are_exact_whatever_was_learnt(name, sampler):
     far, guessed = whole_deviation(WHOLE[name], sampler)
     assert far < 1e-12 and guessed
     if name.startswith("planned") and sampler.temperature:

@@ -147,7 +147,7 @@ def test_the_table_has_the_samplers_of_the_stored_texts():
 
 
 def test_a_ladder_without_a_part_says_which(named):
-    bare = LadderDrafts(replace(named, middle=None, katz=None), GREEDY)
+    bare = LadderDrafts(replace(named, middle=None, katz=None, reading=None), GREEDY)
     with pytest.raises(ValueError, match="models that draft in this ladder: draft; got 'middle'"):
         bare.chain(4, model="middle")
     with pytest.raises(ValueError, match="need an n-gram table, and this ladder has none"):

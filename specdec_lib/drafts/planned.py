@@ -23,9 +23,12 @@ from specdec_lib.drafts.max_gram import longest_ending, searched
 
 MATCHES = (1, 2, 4, 8)  # situation i + 1 begins where an ending of MATCHES[i] tokens stood before
 SITUATIONS = range(len(MATCHES) + 1)
+PLAIN = NoDraft()
 FADING = 0.95  # weight of a round's outcome against that of the next
-HOPED = 1.25  # times what is needed, before a text has shown what it accepts
+RESTING = 0.985  # the same, of models that did not guess in the round
 TRUST = 20.0  # expected guesses after which the present text counts as much as development prompts
+HOPED = 1.25  # times what is needed: what an off-switch expects of a new text, and for how long
+HOPED_FOR = 4.0  # expected guesses
 
 
 def situation(context: Context) -> int:
@@ -69,9 +72,9 @@ class Acceptance:
         return Acceptance, ()
 
     @in_turn
-    def follow(self, context: Context) -> dict[tuple[str, ...], float]:
+    def follow(self, context: Context, trust: float = TRUST) -> dict[tuple[str, ...], float]:
         """Count what became of what was kept, or start anew in another text: accepted ÷ expected
-        guesses per set of models, faded and shrunk towards 1.
+        guesses per set of models, faded and shrunk towards 1 as by so many that were as expected.
         """
         last = self._last
         self._last = None
@@ -81,12 +84,15 @@ class Acceptance:
         else:
             accepted = _taken(last.tree, context.tokens[len(last.context) :])
             outcome = np.array([accepted, last.expected])
-            self._sums = {name: FADING * sums for name, sums in self._sums.items()}
+            self._sums = {
+                name: (FADING if name == last.models else RESTING) * sums
+                for name, sums in self._sums.items()
+            }
             self._sums[last.models] = self._sums.get(last.models, 0.0) + outcome
             self.tokens = FADING * self.tokens + accepted + 1
             self.seconds = FADING * self.seconds + last.seconds
         return {
-            models: float((TRUST + accepted) / (TRUST + expected))
+            models: float((trust + accepted) / (trust + expected))
             for models, (accepted, expected) in self._sums.items()
         }
 
@@ -116,6 +122,7 @@ class Planned:
     tokens, seconds    [parts][5 situations]: expected per round, the bonus token included
     price              λ, in tokens per second: how many tokens one second is worth at first; then
                        as many as came of it in this text, and never fewer than without guesses
+    trust              after how many expected guesses the present text counts as much as the plan
 
     With a part that guesses nothing it is an off-switch: that part's turn comes where this text
     accepts too few guesses to pay for them, and as what was accepted fades the others are tried
@@ -129,6 +136,7 @@ class Planned:
     tokens: tuple[tuple[float, ...], ...]
     seconds: tuple[tuple[float, ...], ...]
     price: Annotated[float, Within(2.0**-50)]
+    trust: Annotated[float, Within(2.0**-50)] = TRUST
     running: Acceptance = field(default_factory=Acceptance, init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -143,7 +151,7 @@ class Planned:
     def propose(self, context: Context, chance: Chance) -> TokenTree:
         """The best part's tree; its outcome counts when `propose` gets this context extended."""
         here = situation(context)
-        accepted_share = self.running.follow(context)
+        accepted_share = self.running.follow(context, self.trust)
         guesses = [tokens[here] - 1 for tokens in self.tokens]
         seconds = [row[here] for row in self.seconds]
         price = self._price(seconds)
@@ -162,11 +170,9 @@ class Planned:
         """The tokens per second of this text so far, drawn towards the plan's, and at least those
         of plain decoding, if it is a part.
         """
-        prior = TRUST * min(seconds)
+        prior = self.trust * min(seconds)
         tokens = self.price * prior + self.running.tokens
-        plain = [
-            1 / its for part, its in zip(self.parts, seconds, strict=True) if part == NoDraft()
-        ]
+        plain = [1 / its for part, its in zip(self.parts, seconds, strict=True) if part == PLAIN]
         return max([tokens / (prior + self.running.seconds), *plain])
 
     @functools.cached_property
@@ -177,7 +183,7 @@ class Planned:
 
 @checked
 def off_switch(
-    draft: Draft, needed: Annotated[float, Within(1.0)], *, otherwise: Draft = NoDraft()
+    draft: Draft, needed: Annotated[float, Within(1.0)], *, otherwise: Draft = PLAIN
 ) -> Planned:
     """The draft where it pays on the present text, else another one, by default none.
 
@@ -188,4 +194,4 @@ def off_switch(
     """
     tokens = tuple((one,) * len(SITUATIONS) for one in (HOPED * needed, 1.0))
     seconds = tuple((one,) * len(SITUATIONS) for one in (needed, 1.0))
-    return Planned((draft, otherwise), tokens, seconds, 1.0)
+    return Planned((draft, otherwise), tokens, seconds, 1.0, trust=HOPED_FOR)
