@@ -14,8 +14,9 @@ from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.trees.growing import ChainDraft
 from specdec_lib.measure import comparing, racing
 from specdec_lib.measure.comparing import compare_methods, compared_contenders
-from specdec_lib.measure.settings.compare import ASSISTED, SWITCHED, USUAL
+from specdec_lib.measure.settings.compare import ASSISTED, USUAL
 from specdec_lib.measure.settings.names import HF, HUGGING_PLAIN, PLAIN
+from specdec_lib.measure.settings.usual import DEFAULT
 from specdec_lib.measure.verdict import method_summary, verdict
 from specdec_lib.workload import Prompt, load_ladder, load_prompts
 from specdec_lib.workload.ladder import neutral
@@ -23,7 +24,7 @@ from tests.verbs import run
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 TEXTS = ("a", "def f(x):\n    return"), ("b", "class A:\n    def g")
-OF_A_PAIR = {*USUAL, SWITCHED} - {name for name in USUAL if "n-grams" in name}
+OF_A_PAIR = {*USUAL, DEFAULT} - {name for name in USUAL if "n-grams" in name}
 OF_A_PAIR -= {"tree of 8, reading its target", "the same, beside 8 copied tokens"}
 PROMPTS = [Prompt(*named, "own", "held-out", "here") for named in TEXTS]
 
@@ -51,7 +52,7 @@ def test_an_own_pair_is_compared_and_every_text_is_the_targets_own(own, sampler)
 def test_a_ladder_with_all_parts_is_tried_with_all_that_there_is():
     ladder = tiny_ladder(reads=True)
     tried = [one.method for one in compared_contenders(ladder, Sampler(0), {})]
-    assert tried == [*USUAL, SWITCHED]
+    assert tried == [*USUAL, DEFAULT]
 
 
 def test_drafts_of_ones_own_take_part_and_get_warm_on_another_text(own):

@@ -19,14 +19,13 @@ from specdec_lib.core.protocols import Draft
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.trees.growing import TreeDraft
 from specdec_lib.measure.contenders import Contender, hugging_contenders, our_contenders
-from specdec_lib.measure.latency.needed import needed_tokens
 from specdec_lib.measure.near_ties import BUG, EARLY, VERDICTS, near_tie
 from specdec_lib.measure.racing import race_prompts
 from specdec_lib.measure.ratios import sampling_of
-from specdec_lib.measure.settings.compare import ASSISTED, EIGHT, READER, SWITCHED, USUAL
+from specdec_lib.measure.settings.compare import ASSISTED, EIGHT, READER, USUAL
 from specdec_lib.measure.settings.names import GENERATE
 from specdec_lib.measure.settings.setting import Setting
-from specdec_lib.measure.settings.usual import usual_draft, usual_tree
+from specdec_lib.measure.settings.usual import DEFAULT, usual_draft, usual_size
 from specdec_lib.measure.trial import trial_table
 from specdec_lib.measure.tuned_methods import Lineup, method_contenders
 from specdec_lib.models.fast.model import FastModel
@@ -37,8 +36,6 @@ from specdec_lib.workload import DOMAINS, WHOLE, Ladder, Prompt, load_prompts, n
 SHOWN = """method tokens_per_round acceptance_rate ms_per_token speed_up speed_up_low speed_up_high
     same""".split()
 EQUAL = "equal"
-CONTEXT = 256  # tokens before the passes that are timed, where the models have
-ROOM = 32  # tokens beyond
 
 
 def compared_contenders(
@@ -55,11 +52,8 @@ def compared_contenders(
         for method in {method for method, _ in USUAL.values()}
     }
     found = {name: grids[method].get(setting) for name, (method, setting) in USUAL.items()}
-    room = ladder.max_positions - ROOM
-    needed = needed_tokens(
-        ladder.target, usual_tree(ladder, sampler), context=max(1, min(CONTEXT, room))
-    )
-    drafts = {SWITCHED: usual_draft(ladder, sampler, needed), **own}
+    size = usual_size(ladder, sampler)
+    drafts = {DEFAULT: usual_draft(ladder, sampler, size), **own}
     mine = [Setting(name, draft, sampler, method=name) for name, draft in drafts.items()]
     found |= {one.method: one for one in our_contenders(ladder.target, mine)}
     target = ladder.target
@@ -104,7 +98,7 @@ def compare_methods(
             f"the prompt {longest.name} has {length:,} tokens, and {max_new_tokens:,} are to be"
             f" new: the target reads at most {ladder.target.max_positions:,}"
         )
-    if taken := (own or {}).keys() & {*USUAL, SWITCHED}:
+    if taken := (own or {}).keys() & {*USUAL, DEFAULT}:
         raise ValueError(f"a draft of your own needs a name of its own, got {', '.join(taken)}")
     options = {"tokens": max_new_tokens, "seed": seed, "strict": False}
     with neutral(ladder):  # assisted generation copies the draft's configuration as it finds it

@@ -1,43 +1,85 @@
-"""How many tokens a round needs to pay: what an off-switch goes by."""
+"""How many tokens a round needs to pay, which an off-switch goes by; and which size of tree pays
+best, where nothing was tuned.
+"""
 
-from itertools import accumulate
+from collections.abc import Iterable
+from itertools import accumulate, product
 from operator import mul
+from typing import NamedTuple
 
 from specdec_lib.core.kinds import checked
 from specdec_lib.core.protocols import LanguageModel
+from specdec_lib.core.tree import MatchTable
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
 from specdec_lib.measure.latency.passes import curves, pass_tables, time_passes
+from specdec_lib.theory import PassTable, best_tree, expected_tokens
 
 REPEATS = 9
+CONTEXT = 256  # tokens that were read before, where the models have room for them
+ROOM = 32  # tokens beyond
+BUDGETS = (1, 2, 3, 4, 6, 8, 12)
+DEPTHS = (1, 2, 3, 4, 6)
+
+
+class Size(NamedTuple):
+    """A best-first tree's budget and depth, and how many tokens a round needs for it to pay."""
+
+    budget: int
+    depth: int
+    needed: float
 
 
 @checked
 def needed_tokens(
-    target: LanguageModel,
-    draft: TreeDraft | ChainDraft,
-    *,
-    context: int = 256,
-    repeats: int = REPEATS,
+    target: LanguageModel, draft: TreeDraft | ChainDraft, *, repeats: int = REPEATS
 ) -> float:
     """How many times as long as a round of plain decoding a round with this tree or chain takes: so
     many tokens it has to yield to pay. Passes are timed here and now, as medians, and a tree is
     taken to be as large as it can be.
-
-    context    tokens that were read before
     """
     tree = draft.as_tree if isinstance(draft, ChainDraft) else draft
     levels, guesses = _largest(tree)
+    own, verify = _timed(target, tree.model, [guesses + 1], repeats)
+    return _round(own, verify, levels, guesses)
+
+
+@checked
+def best_size(
+    target: LanguageModel, model: LanguageModel, match: MatchTable, *, repeats: int = REPEATS
+) -> Size:
+    """The size with which a tree of this model gains most, by passes timed here and now, where its
+    guesses are right as often as the match table says for their ranks, whatever the gaps.
+    """
+    rates = match.rates
+    own, verify = _timed(target, model, [budget + 1 for budget in BUDGETS], repeats)
+    found = {}
+    for budget, depth in product(BUDGETS, DEPTHS):
+        shape = best_tree([rates], budget, depth)
+        needed = _round(own, verify, shape.depth, shape.guesses)
+        size = Size(budget, shape.depth, needed)
+        found.setdefault(size, expected_tokens(shape, [rates]) / needed)
+    return max(found, key=found.__getitem__)
+
+
+def _timed(
+    target: LanguageModel, model: LanguageModel, rows: Iterable[int], repeats: int
+) -> tuple[PassTable, PassTable]:
+    """Seconds of the draft's passes and of the target's, over one row and over these."""
+    context = max(1, min(CONTEXT, target.max_positions - ROOM, model.max_positions - ROOM))
     timed = time_passes(
-        [target, tree.model],
-        rows=sorted({1, guesses + 1}),
+        [target, model],
+        rows=sorted({1, *rows}),
         contexts=[context],
         repeats=repeats,
         progress=False,
     )
     tables = pass_tables(curves(timed), column="seconds")
-    own = tables[tree.model.name].at(1, context)
-    plain = tables[target.name].at(1, context)
-    return max(1.0, (levels * own + tables[target.name].at(guesses + 1, context)) / plain)
+    return tables[model.name], tables[target.name]
+
+
+def _round(own: PassTable, verify: PassTable, levels: int, guesses: int) -> float:
+    """The seconds of a round ÷ those of plain decoding's."""
+    return max(1.0, (levels * own.at(1) + verify.at(guesses + 1)) / verify.at(1))
 
 
 def _largest(tree: TreeDraft) -> tuple[int, int]:

@@ -13,7 +13,6 @@ from specdec_lib.measure.settings.names import (
 )
 
 ASSISTED = "Hugging Face, assisted"
-SWITCHED = "copies, else a tree of 8, where they pay"  # `usual_draft`, not one of the bench's
 EIGHT = "draft, budget 8, depth 4"
 FED = f"tree of {EIGHT}; Max-Gram scout"
 READER = "reading, budget 8, depth 4"  # where the ladder has a draft that reads its target

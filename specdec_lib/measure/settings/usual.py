@@ -1,25 +1,50 @@
-"""The draft to begin with, where nothing was tuned: `specdec compare` tries it, and the guide shows
-it inside `generate`.
+"""The draft to begin with, where nothing was tuned, beside its parts: `specdec measure defaults`
+times them, and `specdec compare` tries the whole.
 """
 
 from specdec_lib.core.chance import Sampler
-from specdec_lib.drafts.combined import FirstDraft
+from specdec_lib.drafts.combined import FirstDraft, NoDraft
 from specdec_lib.drafts.planned import Planned, off_switch
-from specdec_lib.drafts.trees.growing import TreeDraft
+from specdec_lib.measure.latency.needed import Size, best_size
 from specdec_lib.measure.settings.ladder_drafts import LadderDrafts, copies
+from specdec_lib.measure.settings.names import AUTOREGRESSIVE
+from specdec_lib.measure.settings.setting import Setting
 from specdec_lib.workload import Ladder
 
-
-def usual_tree(ladder: Ladder, sampler: Sampler) -> TreeDraft:
-    """A best-first tree of 8 guesses, of the draft that reads its target, if the ladder has it."""
-    drafts = LadderDrafts(ladder, sampler)
-    model = "draft" if ladder.reading is None else "reading"
-    return drafts.tree(8, 4, model=model)
+COPIED = copies(8, 2)
+DEFAULT = "copies, else a tree, where they pay"
 
 
-def usual_draft(ladder: Ladder, sampler: Sampler, needed: float) -> Planned:
-    """Copies of the text so far, else `usual_tree`, where these pay on the present text.
+def usual_model(ladder: Ladder) -> str:
+    """The model of the tree: the draft that reads its target, if the ladder has it."""
+    return "draft" if ladder.reading is None else "reading"
 
-    needed    of that tree, as `measure.latency.needed` finds it on this machine
+
+def usual_size(ladder: Ladder, sampler: Sampler) -> Size:
+    """The size of tree to begin with on this machine: passes are timed here and now."""
+    model = LadderDrafts(ladder, sampler).models[usual_model(ladder)]
+    return best_size(ladder.target, model, ladder.match(usual_model(ladder), sampler))
+
+
+def usual_draft(ladder: Ladder, sampler: Sampler, size: Size) -> Planned:
+    """Copies of the text so far, else a tree of this size, where these pay on the present text."""
+    tree = LadderDrafts(ladder, sampler).tree(size.budget, size.depth, model=usual_model(ladder))
+    return off_switch(FirstDraft((COPIED, tree), 2), size.needed)
+
+
+def usual_settings(ladder: Ladder, sampler: Sampler, size: Size) -> list[Setting]:
+    """`usual_draft`, its parts alone and together without a switch, and plain decoding; and the
+    tree of the plain draft, where another one is usual.
     """
-    return off_switch(FirstDraft((copies(8, 2), usual_tree(ladder, sampler)), 2), needed)
+    drafts = LadderDrafts(ladder, sampler)
+    tree = drafts.tree(size.budget, size.depth, model=usual_model(ladder))
+    named = {
+        AUTOREGRESSIVE: NoDraft(),
+        "copies": COPIED,
+        "tree": tree,
+        "copies, else a tree": FirstDraft((COPIED, tree), 2),
+        DEFAULT: usual_draft(ladder, sampler, size),
+    }
+    if ladder.reading is not None:
+        named["plain draft's tree"] = drafts.tree(size.budget, size.depth)
+    return [Setting(name, draft, sampler, method=name) for name, draft in named.items()]

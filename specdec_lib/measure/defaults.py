@@ -1,0 +1,91 @@
+"""The draft that nobody tuned, by the clock, on any prompts: with its off-switch and without, and
+beside its parts, by kind of prompt. An interrupted run goes on.
+"""
+
+from collections.abc import Sequence
+from functools import partial
+
+import pandas as pd
+from tqdm.auto import tqdm
+
+from specdec_lib.core.chance import Sampler
+from specdec_lib.core.files import DATA, cache_folder
+from specdec_lib.measure.contenders import our_contenders
+from specdec_lib.measure.fingerprints import fingerprint
+from specdec_lib.measure.latency.needed import Size
+from specdec_lib.measure.latency.passes import machine_name
+from specdec_lib.measure.race_table import ALL
+from specdec_lib.measure.racing import race_prompts
+from specdec_lib.measure.ratios import Ratio, sampling_of, summarise
+from specdec_lib.measure.row_cache import Row, RowCache
+from specdec_lib.measure.settings.ladder_drafts import with_int8_drafts
+from specdec_lib.measure.settings.names import AUTOREGRESSIVE
+from specdec_lib.measure.settings.setting import GREEDY, TOP_50
+from specdec_lib.measure.settings.usual import usual_settings, usual_size
+from specdec_lib.measure.trial import trial_table
+from specdec_lib.workload import Ladder, Prompt, load_ladder
+
+PLACE = DATA / "measured" / "defaults.csv"
+SAMPLERS = (GREEDY, TOP_50)
+EDITIONS = {"exact": "fast", "int8": "int8"}  # of the target, and the runtime it is loaded on
+TOKENS = 64  # new ones per prompt, at most
+COLUMNS = """edition sampling domain prompt draft tokens rounds seconds budget depth needed
+    repetition load machine""".split()
+WITHIN = ["edition", "sampling", "domain"]
+
+
+def measure_defaults(
+    prompts: Sequence[Prompt], editions: Sequence[str] = tuple(EDITIONS), *, tokens: int = TOKENS
+) -> pd.DataFrame:
+    """A row per edition of the target, sampler, prompt and draft of `usual_settings`: its rounds,
+    and the seconds of them without the pass over the prompt.
+    """
+    return pd.concat(time_defaults(prompts, edition, tokens) for edition in editions)
+
+
+def time_defaults(prompts: Sequence[Prompt], edition: str, tokens: int) -> pd.DataFrame:
+    """The rows of one edition; drafts are in the int8 one, which is quicker."""
+    ladder = with_int8_drafts(load_ladder(device="cpu", runtime=EDITIONS[edition]))
+    same = fingerprint(machine_name(), edition, tokens, ladder)
+    kept = RowCache(cache_folder() / "defaults" / same)
+    domains = {prompt.name: prompt.domain for prompt in prompts}
+    tables = []
+    for sampler in SAMPLERS:
+        sampling = sampling_of(sampler.temperature, sampler.top_k)
+        folder = kept.folder and kept.folder / f"T{sampler.temperature:g}"
+        [row] = RowCache(folder).rows("size", partial(_size, ladder, sampler))
+        racing = our_contenders(ladder.target, usual_settings(ladder, sampler, Size(**row)))
+        bar = tqdm(prompts, f"{edition}, {sampling}", mininterval=1)
+        raced = race_prompts(racing, ladder, bar, tokens=tokens, folder=folder)
+        table = trial_table(one for trials in raced for one in trials)
+        named = {"edition": edition, "sampling": sampling, "machine": machine_name(), **row}
+        tables.append(table.assign(**named, domain=table.prompt.map(domains)))
+    return pd.concat(tables).rename(columns={"setting": "draft"})[COLUMNS]
+
+
+def _size(ladder: Ladder, sampler: Sampler) -> list[Row]:
+    """The size of the tree, by the passes of this machine."""
+    return [usual_size(ladder, sampler)._asdict()]
+
+
+def summarise_defaults(table: pd.DataFrame) -> pd.DataFrame:
+    """Per edition, sampler, domain (and all of them) and draft: tokens per round, milliseconds per
+    token, and the speed ÷ plain decoding's on the same prompts, with 95 % intervals over prompts.
+    """
+    ratios = {
+        "tokens_per_round": Ratio("tokens", "rounds", ends=False),
+        "ms_per_token": Ratio("seconds", "tokens", times=1000, ends=False),
+        "speed_up": Ratio("tokens", "seconds", relative=True),
+    }
+    whole = pd.concat([table, table.assign(domain=ALL)])
+    plain = {"draft": AUTOREGRESSIVE}
+    found = summarise(whole, [*WITHIN, "draft"], ratios, baseline=plain, within=WITHIN)
+    found.insert(4, "prompts", found.pop("prompts"))
+    return found
+
+
+def slowest_kinds(table: pd.DataFrame, draft: str) -> pd.DataFrame:
+    """Per edition and sampler the domain in which a draft gains least, of `summarise_defaults`."""
+    own = table[(table.draft == draft) & (table.domain != ALL)]
+    least = own.groupby(["edition", "sampling"], sort=False).speed_up.idxmin()
+    return own.loc[least].reset_index(drop=True)

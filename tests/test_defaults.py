@@ -1,0 +1,107 @@
+"""The draft that nobody tuned: its size, what it is timed beside, and the table of the command."""
+
+import pandas as pd
+import pytest
+from tiny import tiny_ladder
+
+from specdec_lib.core.chance import Sampler
+from specdec_lib.core.tree import MatchTable
+from specdec_lib.drafts.combined import FirstDraft
+from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
+from specdec_lib.measure import defaults, racing
+from specdec_lib.measure.defaults import slowest_kinds, summarise_defaults
+from specdec_lib.measure.latency import needed
+from specdec_lib.measure.latency.needed import Size, best_size, needed_tokens
+from specdec_lib.measure.settings.names import AUTOREGRESSIVE
+from specdec_lib.measure.settings.usual import DEFAULT, usual_draft, usual_settings
+from specdec_lib.measure.target_text import chosen_prompts
+from specdec_lib.theory import PassTable
+from tests.verbs import run
+
+pytestmark = pytest.mark.usefixtures("unchecked")
+ROWS = (1, 2, 13)
+
+
+@pytest.fixture
+def timed(monkeypatch):
+    """Passes of a draft take 1, those of the target 10 and as much more per further row as said."""
+
+    def with_rows(more: float) -> None:
+        own = PassTable(ROWS, (1,), ((1.0, 1.0, 1.0),))
+        verify = PassTable(ROWS, (1,), ((10.0, 10.0 + more, 10.0 + 12 * more),))
+        monkeypatch.setattr(needed, "_timed", lambda *given: (own, verify))
+
+    return with_rows
+
+
+def test_a_round_needs_the_tokens_that_plain_decoding_yields_in_its_time(ladder, timed):
+    timed(0.5)
+    tree = TreeDraft(ladder.draft, budget=8, depth=4)
+    assert needed_tokens(ladder.target, tree) == pytest.approx((4 * 1 + 10 + 8 * 0.5) / 10)
+    wide = TreeDraft(ladder.draft, widths=(3, 2))
+    assert needed_tokens(ladder.target, wide) == pytest.approx((2 * 1 + 10 + 9 * 0.5) / 10)
+    assert needed_tokens(ladder.target, ChainDraft(ladder.draft, 5)) == pytest.approx(1.75)
+
+
+def test_the_size_follows_from_what_rows_cost_and_how_often_guesses_are_right(ladder, timed):
+    often, seldom = MatchTable((0.7, 0.15, 0.05)), MatchTable((0.3, 0.1, 0.05))
+    timed(0.1)
+    large = best_size(ladder.target, ladder.draft, often)
+    small = best_size(ladder.target, ladder.draft, seldom)
+    assert large.budget > small.budget and large.depth > small.depth
+    timed(4.0)
+    assert best_size(ladder.target, ladder.draft, often).budget < large.budget
+    assert best_size(ladder.target, ladder.draft, seldom)[:2] == (1, 1)
+    assert best_size(ladder.target, ladder.draft, seldom).needed == pytest.approx(1.5)
+
+
+def test_real_passes_give_a_size(ladder):
+    size = best_size(ladder.target, ladder.draft, MatchTable(), repeats=1)
+    assert size.needed >= 1 and size.budget in needed.BUDGETS
+
+
+def test_the_default_drafts_with_the_model_that_reads_where_there_is_one(ladder):
+    size = Size(6, 3, 1.4)
+    for its, name in ((ladder, "draft"), (tiny_ladder(reads=True), "reading")):
+        planned = usual_draft(its, Sampler(0), size)
+        first = planned.parts[0]
+        assert isinstance(first, FirstDraft)
+        assert (first.parts[1].model.name, first.parts[1].budget) == (name, 6)
+        assert planned.seconds[0][0] == 1.4
+        others = [one.name for one in usual_settings(its, Sampler(0), size)]
+        assert others[0] == AUTOREGRESSIVE and DEFAULT in others
+        assert ("plain draft's tree" in others) == (name == "reading")
+
+
+def test_the_command_times_every_draft_on_every_prompt_and_goes_on(monkeypatch, tmp_path, capsys):
+    ladder = tiny_ladder(runtime="fast", reads=True)
+    monkeypatch.setattr(defaults, "load_ladder", lambda **options: ladder)
+    monkeypatch.setattr(defaults, "cache_folder", lambda: tmp_path)
+    monkeypatch.setattr(defaults, "usual_size", lambda *given: Size(4, 2, 1.5))
+    line = f"--limit 1 --max-new-tokens 6 --editions exact --csv {tmp_path / 'table.csv'}"
+    run("measure", "defaults", *line.split())
+    table = pd.read_csv(tmp_path / "table.csv")
+    prompts = chosen_prompts(None, "held-out", 1)
+    assert len(table) == 2 * len(prompts) * 6 and set(table.edition) == {"exact"}
+    assert table.groupby(["sampling", "prompt"]).tokens.nunique().eq(1).all()
+    assert (table.needed == 1.5).all() and (table.budget == 4).all()
+    told = capsys.readouterr().out
+    assert f"where {DEFAULT} gain least" in told
+    monkeypatch.setattr(racing, "race", lambda *given, **options: pytest.fail("timed again"))
+    run("measure", "defaults", *line.split())
+    assert pd.read_csv(tmp_path / "table.csv").equals(table)
+
+
+def test_gains_are_ratios_of_sums_over_prompts_by_kind():
+    rows = [
+        ("exact", "greedy", domain, f"{domain}{at}", draft, 10, 5, seconds)
+        for domain, gain in (("chat", 2.0), ("code", 4.0))
+        for at in range(3)
+        for draft, seconds in ((AUTOREGRESSIVE, 4.0 + at), (DEFAULT, (4.0 + at) / gain))
+    ]
+    columns = "edition sampling domain prompt draft tokens rounds seconds".split()
+    found = summarise_defaults(pd.DataFrame(rows, columns=columns))
+    gains = found[found.draft == DEFAULT].set_index("domain").speed_up
+    assert gains["chat"] == pytest.approx(2) and gains["code"] == pytest.approx(4)
+    assert gains["all"] == pytest.approx(2 * 15 / (15 / 2 + 15 / 4))
+    assert slowest_kinds(found, DEFAULT).domain.tolist() == ["chat"]
