@@ -144,6 +144,8 @@ PLACES_OF = {
     "measure table": "domain_table",
     "measure latency": "latency.measuring",
     "measure learning": "learning",
+    "measure guesses": "guesses",
+    "measure defaults": "defaults",
     "measure verifiers": "rule_bench.verifying",
     "measure regret": "plan_regret",
     "measure texts": "target_text",

@@ -11,9 +11,9 @@ from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
 from specdec_lib.measure import defaults, racing
 from specdec_lib.measure.defaults import slowest_kinds, summarise_defaults
 from specdec_lib.measure.latency import needed
-from specdec_lib.measure.latency.needed import Size, best_size, needed_tokens
+from specdec_lib.measure.latency.needed import best_size, needed_tokens
 from specdec_lib.measure.settings.names import AUTOREGRESSIVE
-from specdec_lib.measure.settings.usual import DEFAULT, usual_draft, usual_settings
+from specdec_lib.measure.settings.usual import DEFAULT, Size, usual_draft, usual_settings
 from specdec_lib.measure.target_text import chosen_prompts
 from specdec_lib.theory import PassTable
 from tests.verbs import run

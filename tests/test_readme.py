@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from safetensors.torch import load_file
 
 from specdec_lib.measure.domain_table import markdown
 from specdec_lib.measure.race_table import (
@@ -255,11 +256,13 @@ def test_the_verdicts_are_those_of_the_scorecard():
 
 def test_the_sizes_are_those_of_the_card():
     card = json.loads((ROOT / "data" / "ladder" / "card.json").read_text())["models"]
-    names = "target", "middle", "draft"
-    target, middle, draft = (card[name]["parameters"] / 1e6 for name in names)
+    names = "target", "middle", "draft", "reading"
+    target, middle, draft, reading = (card[name]["parameters"] / 1e6 for name in names)
     layers = [str(card["target"]["layers"])]
-    layers += [str(len(card[name]["layers"])) for name in ("middle", "draft")]
-    sizes = f"{target:.0f}", f"{middle:.0f}", f"{draft:.1f}"
+    for name in names[1:]:
+        weights = load_file(ROOT / "data" / "ladder" / f"{name}.safetensors")
+        layers.append(str(sum("down_proj" in one and one.endswith("weight") for one in weights)))
+    sizes = f"{target:.0f}", f"{middle:.0f}", f"{draft:.1f}", f"{reading:.1f}"
     each = [number for pair in zip(sizes, layers, strict=True) for number in pair]
     assert says(README, *each, about="*middle*")
 

@@ -69,7 +69,8 @@ def size_table(ladder: Ladder) -> pd.DataFrame:
         layers = ladder.card["models"][name]["parameters"] / 1e6
         head = shape.vocabulary * shape.width / 1e6
         staged = number("staged.text.setup", STAGED[name]) if name in STAGED else math.nan
-        rows.append((name, layers, head, layers + head, staged, prices[CASCADE[name]]))
+        cascade = prices[CASCADE[name]] if name in CASCADE else math.nan
+        rows.append((name, layers, head, layers + head, staged, cascade))
     found = pd.DataFrame(rows, columns=["model", "layers", "head", *PARTS])
     return found.assign(**{f"{part}_share": found[part] / found[part].iloc[0] for part in PARTS})
 

@@ -19,13 +19,14 @@ from specdec_lib.core.protocols import Draft
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.trees.growing import TreeDraft
 from specdec_lib.measure.contenders import Contender, hugging_contenders, our_contenders
+from specdec_lib.measure.latency.needed import usual_size
 from specdec_lib.measure.near_ties import BUG, EARLY, VERDICTS, near_tie
 from specdec_lib.measure.racing import race_prompts
 from specdec_lib.measure.ratios import sampling_of
 from specdec_lib.measure.settings.compare import ASSISTED, EIGHT, READER, USUAL
 from specdec_lib.measure.settings.names import GENERATE
 from specdec_lib.measure.settings.setting import Setting
-from specdec_lib.measure.settings.usual import DEFAULT, usual_draft, usual_size
+from specdec_lib.measure.settings.usual import DEFAULT, usual_draft
 from specdec_lib.measure.trial import trial_table
 from specdec_lib.measure.tuned_methods import Lineup, method_contenders
 from specdec_lib.models.fast.model import FastModel

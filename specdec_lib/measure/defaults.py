@@ -12,7 +12,7 @@ from specdec_lib.core.chance import Sampler
 from specdec_lib.core.files import DATA, cache_folder
 from specdec_lib.measure.contenders import our_contenders
 from specdec_lib.measure.fingerprints import fingerprint
-from specdec_lib.measure.latency.needed import Size
+from specdec_lib.measure.latency.needed import usual_size
 from specdec_lib.measure.latency.passes import machine_name
 from specdec_lib.measure.race_table import ALL
 from specdec_lib.measure.racing import race_prompts
@@ -21,7 +21,7 @@ from specdec_lib.measure.row_cache import Row, RowCache
 from specdec_lib.measure.settings.ladder_drafts import with_int8_drafts
 from specdec_lib.measure.settings.names import AUTOREGRESSIVE
 from specdec_lib.measure.settings.setting import GREEDY, TOP_50
-from specdec_lib.measure.settings.usual import usual_settings, usual_size
+from specdec_lib.measure.settings.usual import Size, usual_settings
 from specdec_lib.measure.trial import trial_table
 from specdec_lib.workload import Ladder, Prompt, load_ladder
 

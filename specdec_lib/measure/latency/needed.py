@@ -5,28 +5,22 @@ best, where nothing was tuned.
 from collections.abc import Iterable
 from itertools import accumulate, product
 from operator import mul
-from typing import NamedTuple
 
+from specdec_lib.core.chance import Sampler
 from specdec_lib.core.kinds import checked
 from specdec_lib.core.protocols import LanguageModel
 from specdec_lib.core.tree import MatchTable
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
 from specdec_lib.measure.latency.passes import curves, pass_tables, time_passes
+from specdec_lib.measure.settings.ladder_drafts import LadderDrafts
+from specdec_lib.measure.settings.usual import Size, usual_model
 from specdec_lib.theory import PassTable, best_tree, expected_tokens
+from specdec_lib.workload import Ladder
 
 REPEATS = 9
 CONTEXT = 256  # tokens that were read before, where the models have room for them
-ROOM = 32  # tokens beyond
 BUDGETS = (1, 2, 3, 4, 6, 8, 12)
 DEPTHS = (1, 2, 3, 4, 6)
-
-
-class Size(NamedTuple):
-    """A best-first tree's budget and depth, and how many tokens a round needs for it to pay."""
-
-    budget: int
-    depth: int
-    needed: float
 
 
 @checked
@@ -61,17 +55,25 @@ def best_size(
     return max(found, key=found.__getitem__)
 
 
+def usual_size(ladder: Ladder, sampler: Sampler) -> Size:
+    """The size of the tree of `settings.usual` on this machine."""
+    name = usual_model(ladder)
+    model = LadderDrafts(ladder, sampler).models[name]
+    return best_size(ladder.target, model, ladder.match(name, sampler))
+
+
 def _timed(
     target: LanguageModel, model: LanguageModel, rows: Iterable[int], repeats: int
 ) -> tuple[PassTable, PassTable]:
-    """Seconds of the draft's passes and of the target's, over one row and over these."""
-    context = max(1, min(CONTEXT, target.max_positions - ROOM, model.max_positions - ROOM))
+    """Seconds of the draft's passes and of the target's, over one row and over as many of these as
+    the models have room for.
+    """
+    asked = sorted({1, *rows})
+    room = min(target.max_positions, model.max_positions) - len(asked) - 2
+    fitting = [1, *(count for count in asked[1:] if count < room)]
+    context = max(1, min(CONTEXT, room - fitting[-1]))
     timed = time_passes(
-        [target, model],
-        rows=sorted({1, *rows}),
-        contexts=[context],
-        repeats=repeats,
-        progress=False,
+        [target, model], rows=fitting, contexts=[context], repeats=repeats, progress=False
     )
     tables = pass_tables(curves(timed), column="seconds")
     return tables[model.name], tables[target.name]

@@ -183,6 +183,7 @@ def _fed_trees(drafts: LadderDrafts, trees: Trees) -> dict[str, TreeDraft]:
     found = {}
     for name, tree in trees.items():
         if tree.by_level:
+            assert tree.budget is not None  # as all trees of a grid have
             plain = tree_name("draft", tree.budget, tree.depth, tree.floor)
             found[plain] = drafts.tree(tree.budget, tree.depth, floor=tree.floor)
         else:

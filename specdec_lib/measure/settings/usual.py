@@ -2,10 +2,11 @@
 times them, and `specdec compare` tries the whole.
 """
 
+from typing import NamedTuple
+
 from specdec_lib.core.chance import Sampler
 from specdec_lib.drafts.combined import FirstDraft, NoDraft
 from specdec_lib.drafts.planned import Planned, off_switch
-from specdec_lib.measure.latency.needed import Size, best_size
 from specdec_lib.measure.settings.ladder_drafts import LadderDrafts, copies
 from specdec_lib.measure.settings.names import AUTOREGRESSIVE
 from specdec_lib.measure.settings.setting import Setting
@@ -15,15 +16,17 @@ COPIED = copies(8, 2)
 DEFAULT = "copies, else a tree, where they pay"
 
 
+class Size(NamedTuple):
+    """A best-first tree's budget and depth, and how many tokens a round needs for it to pay."""
+
+    budget: int
+    depth: int
+    needed: float
+
+
 def usual_model(ladder: Ladder) -> str:
     """The model of the tree: the draft that reads its target, if the ladder has it."""
     return "draft" if ladder.reading is None else "reading"
-
-
-def usual_size(ladder: Ladder, sampler: Sampler) -> Size:
-    """The size of tree to begin with on this machine: passes are timed here and now."""
-    model = LadderDrafts(ladder, sampler).models[usual_model(ladder)]
-    return best_size(ladder.target, model, ladder.match(usual_model(ladder), sampler))
 
 
 def usual_draft(ladder: Ladder, sampler: Sampler, size: Size) -> Planned:
