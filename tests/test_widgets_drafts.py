@@ -195,6 +195,17 @@ def test_the_hosts_seconds_count_where_they_were_fitted(ladder, prompts, tmp_pat
     assert alone == {"n-gram", "Max-Gram", "draft and Max-Gram"}
 
 
+def test_a_model_that_was_not_timed_gets_no_predicted_speed(reads, prompts, tmp_path, monkeypatch):
+    """Control: a draft of the same ladder that was timed."""
+    (tmp_path / "ladder").mkdir()
+    (tmp_path / "ladder" / "card.json").write_text(json.dumps(reads.card))
+    monkeypatch.setattr(trying, "DATA", tmp_path)
+    box = tree_explorer(reads, prompts[:1])
+    for draft, said in (("reading", "No speed-up is predicted"), ("draft", "Predicted speed")):
+        box.turn(draft=draft)
+        assert said in box.words.value and "alert" not in box.words.value
+
+
 @pytest.fixture
 def stages(drawn, ladder, prompts):
     return stage_explorer(ladder, prompts[:2], start=STAGED)

@@ -117,7 +117,7 @@ def _words(ladder: Ladder, generation: Generation, one: Round) -> str:
 
 def _speed(times: PassTimes | None, work: Work, temperature: float, *, fitted: bool) -> str:
     """The speed-up that measured passes predict, with the host's seconds if `fitted`, as HTML."""
-    if times is None:
+    if times is None or not {model for model, _, _ in work.passes} <= set(times.tables):
         return "No speed-up is predicted: no pass times of these models are stored."
     speed, alone = (times.speed_up(work, temperature, host=host) for host in (fitted, False))
     how = "passes alone: the host's own time was not measured for such drafts"
