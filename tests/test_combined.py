@@ -134,7 +134,7 @@ def test_a_generation_does_not_depend_on_what_was_decoded_before():
     assert shapes[0] == shapes[1] == shapes[2]
     text = RecordedTarget.of(target, PROMPT, first.tokens, 40)
     assert [one.tree for one in replay_draft(text, draft, Chance(1)).rounds] == shapes[0]
-    assert pickle.loads(pickle.dumps(draft.running)).follow(Context.of(PROMPT)) == {}
+    assert pickle.loads(pickle.dumps(draft.running)).follow(Context.of(PROMPT)) == ({}, 0, 0)
 
 
 @pytest.mark.usefixtures("unchecked")

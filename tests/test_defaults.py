@@ -1,7 +1,10 @@
 """The draft that nobody tuned: its size, what it is timed beside, and the table of the command."""
 
+from dataclasses import replace
+
 import pandas as pd
 import pytest
+from fakes import fixed_model
 from tiny import tiny_ladder
 
 from specdec_lib.core.chance import Sampler
@@ -12,6 +15,7 @@ from specdec_lib.measure import defaults, racing
 from specdec_lib.measure.defaults import slowest_kinds, summarise_defaults
 from specdec_lib.measure.latency import needed
 from specdec_lib.measure.latency.needed import best_size, needed_tokens
+from specdec_lib.measure.latency.passes import time_passes
 from specdec_lib.measure.settings.names import AUTOREGRESSIVE
 from specdec_lib.measure.settings.usual import DEFAULT, Size, usual_draft, usual_settings
 from specdec_lib.measure.target_text import chosen_prompts
@@ -55,9 +59,20 @@ def test_the_size_follows_from_what_rows_cost_and_how_often_guesses_are_right(la
     assert best_size(ladder.target, ladder.draft, seldom).needed == pytest.approx(1.5)
 
 
-def test_real_passes_give_a_size(ladder):
-    size = best_size(ladder.target, ladder.draft, MatchTable(), repeats=1)
-    assert size.needed >= 1 and size.budget in needed.BUDGETS
+@pytest.mark.parametrize("positions, rows, context", [(512, 13, 256), (24, 13, 1), (16, 5, 1)])
+def test_passes_are_timed_where_both_models_have_room(positions, rows, context, monkeypatch):
+    asked = {}
+
+    def spy(models, **options):
+        asked.update(options)
+        return time_passes(models, **options)
+
+    monkeypatch.setattr(needed, "time_passes", spy)
+    target, draft = (fixed_model((0.6, 0.3, 0.1), name) for name in ("target", "draft"))
+    short = replace(draft, max_positions=positions)
+    size = best_size(target, short, MatchTable(), repeats=1)
+    assert (max(asked["rows"]), asked["contexts"]) == (rows, [context])
+    assert size.depth <= size.budget
 
 
 def test_the_default_drafts_with_the_model_that_reads_where_there_is_one(ladder):

@@ -27,8 +27,8 @@ PLAIN = NoDraft()
 FADING = 0.95  # weight of a round's outcome against that of the next
 RESTING = 0.985  # the same, of models that did not guess in the round
 TRUST = 20.0  # expected guesses after which the present text counts as much as development prompts
-HOPED = 1.25  # times what is needed: what an off-switch expects of a new text, and for how long
-HOPED_FOR = 4.0  # expected guesses
+HOPED = 1.25  # tokens that an off-switch expects of a new text ÷ those that are needed
+HOPED_FOR = 4.0  # its trust
 
 
 def situation(context: Context) -> int:
@@ -54,9 +54,21 @@ class Proposal(NamedTuple):
     seconds: float
 
 
+class Followed(NamedTuple):
+    """What the present text brought so far, in which older rounds count less.
+
+    shares             accepted ÷ expected guesses per set of models, shrunk towards 1
+    tokens, seconds    of its rounds, the seconds at the plan's prices
+    """
+
+    shares: dict[tuple[str, ...], float]
+    tokens: float
+    seconds: float
+
+
 class Acceptance:
     """Accepted and expected guesses of the present generation, per set of models that guessed; and
-    tokens and seconds of its last rounds.
+    tokens and seconds of its rounds.
 
     Copies and pickles start empty, and another text starts anew, so that no result of a generation
     depends on another.
@@ -65,22 +77,22 @@ class Acceptance:
     def __init__(self) -> None:
         self._last: Proposal | None = None
         self._sums: dict[tuple[str, ...], Float64[np.ndarray, 2]] = {}
-        self.tokens = 0.0
-        self.seconds = 0.0
+        self._brought = np.zeros(2)  # tokens and seconds
 
     def __reduce__(self) -> tuple[type["Acceptance"], tuple[()]]:
         return Acceptance, ()
 
     @in_turn
-    def follow(self, context: Context, trust: float = TRUST) -> dict[tuple[str, ...], float]:
-        """Count what became of what was kept, or start anew in another text: accepted ÷ expected
-        guesses per set of models, faded and shrunk towards 1 as by so many that were as expected.
+    def follow(self, context: Context, trust: float = TRUST) -> Followed:
+        """Count what became of what was kept, or start anew in another text.
+
+        trust    expected guesses, accepted as expected, by which shares are shrunk towards 1
         """
         last = self._last
         self._last = None
         if last is None or context.begun is not last.context.tokens:
             self._sums = {}
-            self.tokens = self.seconds = 0.0
+            self._brought = np.zeros(2)
         else:
             accepted = _taken(last.tree, context.tokens[len(last.context) :])
             outcome = np.array([accepted, last.expected])
@@ -89,12 +101,12 @@ class Acceptance:
                 for name, sums in self._sums.items()
             }
             self._sums[last.models] = self._sums.get(last.models, 0.0) + outcome
-            self.tokens = FADING * self.tokens + accepted + 1
-            self.seconds = FADING * self.seconds + last.seconds
-        return {
+            self._brought = FADING * self._brought + (accepted + 1, last.seconds)
+        shares = {
             models: float((trust + accepted) / (trust + expected))
             for models, (accepted, expected) in self._sums.items()
         }
+        return Followed(shares, *self._brought.tolist())
 
     @in_turn
     def keep(self, proposal: Proposal) -> None:
@@ -122,7 +134,8 @@ class Planned:
     tokens, seconds    [parts][5 situations]: expected per round, the bonus token included
     price              λ, in tokens per second: how many tokens one second is worth at first; then
                        as many as came of it in this text, and never fewer than without guesses
-    trust              after how many expected guesses the present text counts as much as the plan
+    trust              after how many expected guesses (of λ: rounds of the quickest part) the
+                       present text counts as much as the plan
 
     With a part that guesses nothing it is an off-switch: that part's turn comes where this text
     accepts too few guesses to pay for them, and as what was accepted fades the others are tried
@@ -151,13 +164,13 @@ class Planned:
     def propose(self, context: Context, chance: Chance) -> TokenTree:
         """The best part's tree; its outcome counts when `propose` gets this context extended."""
         here = situation(context)
-        accepted_share = self.running.follow(context, self.trust)
+        followed = self.running.follow(context, self.trust)
         guesses = [tokens[here] - 1 for tokens in self.tokens]
         seconds = [row[here] for row in self.seconds]
-        price = self._price(seconds)
+        price = self._price(seconds, followed)
 
         def worth(part: int) -> float:
-            accepted = guesses[part] * accepted_share.get(self._models[part], 1.0)
+            accepted = guesses[part] * followed.shares.get(self._models[part], 1.0)
             return 1 + accepted - price * seconds[part]
 
         best = max(range(len(self.parts)), key=worth)
@@ -166,14 +179,14 @@ class Planned:
         self.running.keep(found)
         return tree
 
-    def _price(self, seconds: Sequence[float]) -> float:
+    def _price(self, seconds: Sequence[float], followed: Followed) -> float:
         """The tokens per second of this text so far, drawn towards the plan's, and at least those
         of plain decoding, if it is a part.
         """
         prior = self.trust * min(seconds)
-        tokens = self.price * prior + self.running.tokens
+        tokens = self.price * prior + followed.tokens
         plain = [1 / its for part, its in zip(self.parts, seconds, strict=True) if part == PLAIN]
-        return max([tokens / (prior + self.running.seconds), *plain])
+        return max([tokens / (prior + followed.seconds), *plain])
 
     @functools.cached_property
     def _models(self) -> list[tuple[str, ...]]:

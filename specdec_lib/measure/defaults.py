@@ -14,9 +14,8 @@ from specdec_lib.measure.contenders import our_contenders
 from specdec_lib.measure.fingerprints import fingerprint
 from specdec_lib.measure.latency.needed import usual_size
 from specdec_lib.measure.latency.passes import machine_name
-from specdec_lib.measure.race_table import ALL
 from specdec_lib.measure.racing import race_prompts
-from specdec_lib.measure.ratios import Ratio, sampling_of, summarise
+from specdec_lib.measure.ratios import ALL, sampling_of, summarise_speeds
 from specdec_lib.measure.row_cache import Row, RowCache
 from specdec_lib.measure.settings.ladder_drafts import with_int8_drafts
 from specdec_lib.measure.settings.names import AUTOREGRESSIVE
@@ -31,7 +30,6 @@ EDITIONS = {"exact": "fast", "int8": "int8"}  # of the target, and the runtime i
 TOKENS = 64  # new ones per prompt, at most
 COLUMNS = """edition sampling domain prompt draft tokens rounds seconds budget depth needed
     repetition load machine""".split()
-WITHIN = ["edition", "sampling", "domain"]
 
 
 def measure_defaults(
@@ -72,16 +70,7 @@ def summarise_defaults(table: pd.DataFrame) -> pd.DataFrame:
     """Per edition, sampler, domain (and all of them) and draft: tokens per round, milliseconds per
     token, and the speed ÷ plain decoding's on the same prompts, with 95 % intervals over prompts.
     """
-    ratios = {
-        "tokens_per_round": Ratio("tokens", "rounds", ends=False),
-        "ms_per_token": Ratio("seconds", "tokens", times=1000, ends=False),
-        "speed_up": Ratio("tokens", "seconds", relative=True),
-    }
-    whole = pd.concat([table, table.assign(domain=ALL)])
-    plain = {"draft": AUTOREGRESSIVE}
-    found = summarise(whole, [*WITHIN, "draft"], ratios, baseline=plain, within=WITHIN)
-    found.insert(4, "prompts", found.pop("prompts"))
-    return found
+    return summarise_speeds(table, ["edition", "sampling"], plain=AUTOREGRESSIVE)
 
 
 def slowest_kinds(table: pd.DataFrame, draft: str) -> pd.DataFrame:

@@ -9,7 +9,7 @@ import pandas as pd
 
 from specdec_lib.core.files import DATA, cache_folder
 from specdec_lib.measure.cluster import Cluster, LadderRecipe
-from specdec_lib.measure.ratios import summarise_rounds, with_interval, with_sampling
+from specdec_lib.measure.ratios import ALL, summarise_rounds, with_interval, with_sampling
 from specdec_lib.measure.replaying import sweep
 from specdec_lib.measure.settings.setting import Setting
 from specdec_lib.measure.settings.staged import staged_settings
@@ -25,7 +25,6 @@ EVERY = 10
 DECODED_TOKENS = 64
 COUNTS = ["tokens", "rounds", "proposed", "accepted", "tried", "draft_passes", "middle_passes"]
 KEYS = ["domain", "sampling", "draft"]
-ALL = "all"
 COLUMNS = """domain sampling draft tokens_per_round tokens_per_round_low tokens_per_round_high
     acceptance_rate acceptance_rate_low acceptance_rate_high draft_passes_per_round
     middle_passes_per_round prompts tokens repetition decoded agreeing""".split()

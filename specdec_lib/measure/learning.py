@@ -14,9 +14,8 @@ from specdec_lib.core.files import DATA, cache_folder
 from specdec_lib.measure.contenders import our_contenders
 from specdec_lib.measure.fingerprints import fingerprint
 from specdec_lib.measure.latency import machine_name
-from specdec_lib.measure.race_table import ALL
 from specdec_lib.measure.racing import race_prompts
-from specdec_lib.measure.ratios import Ratio, sampling_of, summarise
+from specdec_lib.measure.ratios import sampling_of, summarise_speeds
 from specdec_lib.measure.row_cache import Row, RowCache
 from specdec_lib.measure.settings.ladder_drafts import with_int8_drafts
 from specdec_lib.measure.settings.learning import SAMPLERS, learning_settings
@@ -42,17 +41,7 @@ def summarise_learning(table: pd.DataFrame) -> pd.DataFrame:
     """Per sampler, domain (and all together) and draft: tokens per round, milliseconds per token,
     and the speed-up over plain decoding of the same prompts, with 95 % intervals over prompts.
     """
-    ratios = {
-        "tokens_per_round": Ratio("tokens", "rounds"),
-        "ms_per_token": Ratio("seconds", "tokens", times=1000, ends=False),
-        "speed_up": Ratio("tokens", "seconds", relative=True),
-    }
-    within = ["sampling", "domain"]
-    plain = {"draft": AUTOREGRESSIVE}
-    whole = pd.concat([table, table.assign(domain=ALL)])
-    found = summarise(whole, [*within, "draft"], ratios, baseline=plain, within=within)
-    found.insert(3, "prompts", found.pop("prompts"))
-    return found
+    return summarise_speeds(table, ["sampling"], plain=AUTOREGRESSIVE)
 
 
 def measure_learning(prompts: Sequence[Prompt]) -> pd.DataFrame:

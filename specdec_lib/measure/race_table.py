@@ -14,6 +14,7 @@ import pandas as pd
 from specdec_lib.core.files import DATA, write_whole
 from specdec_lib.measure.pages import README
 from specdec_lib.measure.ratios import (
+    ALL,
     LEAST_FOR_WORDS,
     LEAST_PROMPTS,
     interval,
@@ -26,7 +27,6 @@ from specdec_lib.measure.settings.names import AUTOREGRESSIVE, HF, LLAMA_CPP
 from specdec_lib.measure.trial import Trial, trial_table
 
 MEASURED = DATA / "measured"
-ALL = "all"  # domains together
 RACED = "amd-epyc-avx512-bf16-1-threads"  # whose race README, notebook 03 and scorecard show
 AVX2 = "amd-epyc-avx2-1-threads"
 FOREIGN = "Hugging Face"  # a runtime, followed by its precision

@@ -19,6 +19,7 @@ from scipy.special import expit, logit, stdtrit
 WITHIN = 0.975  # of Student's t, so that 95 % lie between both ends
 LEAST_PROMPTS = 10  # an interval from fewer says too little: none is printed or drawn
 LEAST_FOR_WORDS = 4  # yet a verdict in words may rest on one, unseen
+ALL = "all"  # domains together
 SETTING = ("draft", "temperature", "top_k", "top_p", "rule")
 Interval = tuple[float, float, float]  # ratio, low, high
 NOTHING: Interval = (math.nan, math.nan, math.nan)
@@ -203,6 +204,23 @@ def summarise_rounds(table: pd.DataFrame, by: Sequence[str] = SETTING) -> pd.Dat
     }
     _check_columns(table, ("repetition", "tokens"))
     return summarise(table.assign(repeated=table.repetition * table.tokens), by, wanted)
+
+
+def summarise_speeds(table: pd.DataFrame, by: Sequence[str], *, plain: str) -> pd.DataFrame:
+    """Per group, domain (and all of them together) and draft of a race: tokens per round,
+    milliseconds per token, and the speed ÷ that of the draft `plain` on the same prompts, with 95 %
+    intervals over prompts.
+    """
+    wanted = {
+        "tokens_per_round": Ratio("tokens", "rounds"),
+        "ms_per_token": Ratio("seconds", "tokens", times=1000, ends=False),
+        "speed_up": Ratio("tokens", "seconds", relative=True),
+    }
+    within = [*by, "domain"]
+    whole = pd.concat([table, table.assign(domain=ALL)])
+    found = summarise(whole, [*within, "draft"], wanted, baseline={"draft": plain}, within=within)
+    found.insert(len(within) + 1, "prompts", found.pop("prompts"))
+    return found
 
 
 def ratios(

@@ -28,7 +28,7 @@ USUAL = {  # by name, a method and its setting
     "cascade: draft reviews Max-Gram": ("cascade", "draft, Max-Gram: 1 4 / 0 4"),
     "tree of 8 fed by n-grams": ("staged", f"tree of {EIGHT}; n-gram scout of 4"),
     "tree of 8, reading its target": ("tree", READER),
-    "the same, beside 8 copied tokens": (
+    "tree of 8, reading its target, beside 8 copied tokens": (
         "copies first",
         f"tree of {READER}, beside Max-Gram, 8 tokens",
     ),

@@ -22,7 +22,7 @@ from specdec_lib.core.verify import reject
 from specdec_lib.drafts.ngram import NgramDraft
 from specdec_lib.drafts.trees.growing import Siblings, TreeDraft
 from specdec_lib.measure.target_text import every_domain
-from specdec_lib.measure.text_writing import write_batched
+from specdec_lib.measure.text_writing import write_texts
 from specdec_lib.models.cached.windows import check_window
 from specdec_lib.models.students import read_about, unpack_weights
 from specdec_lib.models.table import TableModel
@@ -35,13 +35,7 @@ DRAFTS = ("middle", "draft")
 CARD = "card.json"
 MAKERS = {"middle.safetensors": "train", "draft.safetensors": "train", "katz.npz": "ngrams"}
 
-SAMPLERS = (
-    Sampler(0.2),
-    Sampler(0.7),
-    Sampler(1.0),
-    Sampler(1.0, top_k=50),
-    Sampler(1.5),
-)
+SAMPLERS = (Sampler(0.2), Sampler(0.7), Sampler(1.0), Sampler(1.0, top_k=50), Sampler(1.5))
 EDGES = (0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)
 # guesses that are looked at, and tokens of each text
 RANKS = 8
@@ -160,7 +154,7 @@ def match_tables(ladder: Ladder, prompts: Sequence[Prompt]) -> list[dict]:
     for sampler in SAMPLERS:
         kinds = KINDS if ladder.reading is None else [*KINDS, READER]
         seen, taken = np.zeros((2, len(kinds), RANKS, len(EDGES) + 1))
-        written = write_batched(ladder, prompts, sampler, max_new_tokens=LENGTH)
+        written = write_texts(ladder, prompts, sampler, max_new_tokens=LENGTH)
         for text in tqdm(written, f"match tables, T = {sampler.temperature:g}"):
             for looked in _look(ladder, text.prompt_tokens, text.tokens, text.chance):
                 for kind, (tokens, gaps, right) in enumerate(looked):

@@ -37,6 +37,7 @@ def defaults(
         slowest_kinds,
         summarise_defaults,
     )
+    from specdec_lib.measure.ratios import ALL
     from specdec_lib.measure.settings.usual import DEFAULT
     from specdec_lib.measure.target_text import judged_prompts
 
@@ -46,7 +47,7 @@ def defaults(
     found = measure_defaults(asked, editions or tuple(EDITIONS), tokens=max_new_tokens)
     write_csv(found, place, 6)
     table = summarise_defaults(found)
-    shown = table[table.domain == "all"].drop(columns="domain").round(3)
+    shown = table[table.domain == ALL].drop(columns="domain").round(3)
     print(shown.to_string(index=False))
     print(f"where {DEFAULT} gain least:")
     print(slowest_kinds(table, DEFAULT).drop(columns="draft").round(3).to_string(index=False))
