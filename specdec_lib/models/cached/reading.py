@@ -111,6 +111,8 @@ class ReadingModel:
 
     def _take_states(self, states: Float[Tensor, "tokens states width"], position: int) -> None:
         """Keep what the states add to the inputs of the rows from a position of the context on."""
+        if position == 0:
+            self._given[0] = 0  # no token stands before the first
         entry = max(position, 1) - self._memory.first
         given = self.reading.added_by_target(states.to(self.model.device, self.model.dtype))
         self._given[entry : entry + len(given)] = given

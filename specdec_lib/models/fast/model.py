@@ -267,6 +267,8 @@ class FastModel:
         if 1 < self.threads != numba.get_num_threads():
             numba.set_num_threads(self.threads)
         began = time.perf_counter()
+        if reader is not None and positions[0] == 0:
+            self._buffers[3][0] = 0  # no token stands before the first
         if reader is not None and states is not None:
             entry = max(positions[0], 1) - self._memory.first
             reader.put(states, entry, self._buffers[3])
