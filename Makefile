@@ -24,7 +24,7 @@ refresh: $(TARGET) ## run every notebook and store its outputs in the notebook
 	$(SPECDEC) reproduce --refresh $(ARGS)
 
 test: check $(TARGET) ## check, all tests, all notebooks; leaves the working tree as it was
-	@figures=$$(mktemp -d) && trap 'rm -rf "$$figures"' EXIT && SPECDEC_FIGURES="$$figures" SPECDEC_REQUIRE_TARGET=1 $(PYTHON) -m pytest -n auto --maxprocesses 4 --dist loadfile $(ARGS)
+	@figures=$$(mktemp -d) && trap 'rm -rf "$$figures"' EXIT && SPECDEC_FIGURES="$$figures" SPECDEC_REQUIRE_TARGET=1 $(PYTHON) -m pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 test-ui: .venv/.ui $(TARGET) ## every notebook and explorer in JupyterLab in headless Chromium, screenshots in figures/runs/ui (needs Chromium: apt install chromium)
 	SPECDEC_UI=1 $(PYTHON) -m pytest tests/ui $(ARGS)

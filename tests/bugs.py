@@ -9,6 +9,7 @@ from specdec_lib.core.chance import Chance
 from specdec_lib.core.context import Context
 from specdec_lib.core.protocols import Verdict
 from specdec_lib.core.tree import ROOT, TokenTree
+from specdec_lib.drafts.paying import FirstPaying
 from specdec_lib.drafts.planned import Planned
 from specdec_lib.drafts.recycling import TokenRecycling
 
@@ -154,3 +155,12 @@ class Peeks(Planned):
         parts = enumerate(self.parts)
         trees = [part.propose(context, chance.inner("part", (at,))) for at, part in parts]
         return min(trees, key=lambda tree: tree.tokens[1])
+
+
+class PassesOver(FirstPaying):
+    """Of two drawn trees the first, but for one that begins with token 0."""
+
+    def propose(self, context: Context, chance: Chance) -> TokenTree:
+        parts = enumerate(self.parts)
+        first, second = (part.propose(context, chance.inner("part", (at,))) for at, part in parts)
+        return second if first.tokens[1] == 0 else first

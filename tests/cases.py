@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -18,7 +18,8 @@ from specdec_lib.drafts.combined import FirstDraft, MergedDraft, NoDraft
 from specdec_lib.drafts.earlier import EarlierAnswers
 from specdec_lib.drafts.max_gram import MaxGram
 from specdec_lib.drafts.ngram import NgramDraft
-from specdec_lib.drafts.planned import SITUATIONS, Planned, off_switch
+from specdec_lib.drafts.paying import FirstPaying
+from specdec_lib.drafts.planned import SITUATIONS, Planned
 from specdec_lib.drafts.recycling import TokenRecycling
 from specdec_lib.drafts.staged import StagedChain, StagedTree
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
@@ -165,10 +166,18 @@ def flipping(model: Models, siblings: str, kind: type[Planned] = Planned) -> Pla
     return kind(parts, flat(1.6, 1.55), flat(1.0, 1.0), 1.0, trust=0.5)
 
 
-def switching(model: Models) -> Planned:
+def switching(model: Models, siblings: str, kind: type[FirstPaying] = FirstPaying) -> FirstPaying:
     """A draft that is off after a guess that was rejected, and another one in its place."""
-    drawn, other = (ChainDraft(model(name), 1, siblings="iid") for name in ("draft", "scout"))
-    return replace(off_switch(drawn, 1.05, otherwise=other), trust=0.05)
+    parts = tuple(ChainDraft(model(name), 1, siblings=siblings) for name in ("draft", "scout"))
+    return kind(parts, (1.05, 1.0), trust=0.05)
+
+
+def paying(model: Models) -> FirstPaying:
+    """Copies, else a drawn chain, each off for a while after guesses that were rejected; copies are
+    watched while they are off.
+    """
+    drawn = ChainDraft(model("draft"), 1, siblings="iid")
+    return FirstPaying((MaxGram(None, 2, least=1), drawn), (1.3, 1.05), trust=0.05)
 
 
 RECYCLED = partial(TokenRecycling, 2, 2, siblings="top")
@@ -185,7 +194,11 @@ WHOLE |= {
     f"planned, {siblings}": Case(partial(flipping, siblings=siblings), words=2, length=4)
     for siblings in ("top", "iid")
 }
-WHOLE |= {"planned, off-switch": Case(switching, words=2, length=4)}
+WHOLE |= {
+    f"off-switch, {siblings}": Case(partial(switching, siblings=siblings), words=2, length=4)
+    for siblings in ("iid", "top")
+}
+WHOLE |= {"off-switches, copies first": Case(paying, words=2, length=4)}
 
 
 def whole_deviation(case: Case, sampler: Sampler) -> tuple[float, set[str]]:

@@ -12,7 +12,7 @@ from specdec_lib.core.context import Context
 from specdec_lib.core.decode import decode
 from specdec_lib.drafts.combined import FirstDraft, MergedDraft, NoDraft
 from specdec_lib.drafts.max_gram import MaxGram
-from specdec_lib.drafts.planned import MATCHES, off_switch, situation
+from specdec_lib.drafts.planned import MATCHES, situation
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
 from specdec_lib.measure.recorded_target import RecordedTarget, replay_draft
 
@@ -92,20 +92,6 @@ def test_the_price_of_time_follows_the_text():
     guesses = [one.proposed for one in made.rounds[:-1]]
     assert guesses[0] == 3, "at the plan's price the long chain is worth more"
     assert guesses[-20:] == [1] * 20, "at what a second brings here the short one"
-
-
-def test_a_draft_is_switched_off_where_it_does_not_pay_and_tried_again():
-    target = fixed_model((0.0, 0.0, 1.0), "target")
-    chance = Chance(0, Sampler(0))
-    for logits, share in (((0.0, 1.0, 0.0), 0.5), ((0.0, 0.0, 1.0), 1.0)):
-        draft = off_switch(ChainDraft(fixed_model(logits, "draft"), 2), 1.5)
-        made = decode(target, draft, (0, 1), chance, max_new_tokens=100)
-        on = [one.proposed > 0 for one in made.rounds[:-2]]
-        assert on[0] and any(on[len(on) // 2 :]), "it is tried again"
-        assert sum(on) <= share * len(on)
-        assert all(on) == (share == 1)
-    with pytest.raises(ValueError, match=r"needed of off_switch .* got 0.5"):
-        off_switch(NoDraft(), 0.5)
 
 
 def test_a_draft_that_fares_worse_than_expected_is_dropped_for_a_while():

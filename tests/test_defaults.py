@@ -8,16 +8,24 @@ from fakes import fixed_model
 from tiny import tiny_ladder
 
 from specdec_lib.core.chance import Sampler
+from specdec_lib.core.files import DATA
 from specdec_lib.core.tree import MatchTable
-from specdec_lib.drafts.combined import FirstDraft
+from specdec_lib.drafts.paying import HOPED
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
-from specdec_lib.measure import defaults, racing
+from specdec_lib.measure import defaults, pages, racing
 from specdec_lib.measure.defaults import slowest_kinds, summarise_defaults
 from specdec_lib.measure.latency import needed
 from specdec_lib.measure.latency.needed import best_size, needed_tokens
 from specdec_lib.measure.latency.passes import time_passes
 from specdec_lib.measure.settings.names import AUTOREGRESSIVE
-from specdec_lib.measure.settings.usual import DEFAULT, Size, usual_draft, usual_settings
+from specdec_lib.measure.settings.usual import (
+    COPIED,
+    DEFAULT,
+    LEAST,
+    Size,
+    usual_draft,
+    usual_settings,
+)
 from specdec_lib.measure.target_text import chosen_prompts
 from specdec_lib.theory import PassTable
 from tests.verbs import run
@@ -56,7 +64,9 @@ def test_the_size_follows_from_what_rows_cost_and_how_often_guesses_are_right(la
     timed(4.0)
     assert best_size(ladder.target, ladder.draft, often).budget < large.budget
     assert best_size(ladder.target, ladder.draft, seldom)[:2] == (1, 1)
-    assert best_size(ladder.target, ladder.draft, seldom).needed == pytest.approx(1.5)
+    size = best_size(ladder.target, ladder.draft, seldom)
+    assert size.needed == pytest.approx(1.5) and size.hoped == pytest.approx(1.3)
+    assert size.copying == pytest.approx((10 + 8 * 4) / 10)
 
 
 @pytest.mark.parametrize("positions, rows, context", [(512, 13, 256), (24, 13, 1), (16, 5, 1)])
@@ -76,13 +86,12 @@ def test_passes_are_timed_where_both_models_have_room(positions, rows, context, 
 
 
 def test_the_default_drafts_with_the_model_that_reads_where_there_is_one(ladder):
-    size = Size(6, 3, 1.4)
+    size = Size(6, 3, 1.4, 2.2, 1.8)
     for its, name in ((ladder, "draft"), (tiny_ladder(reads=True), "reading")):
-        planned = usual_draft(its, Sampler(0), size)
-        first = planned.parts[0]
-        assert isinstance(first, FirstDraft)
-        assert (first.parts[1].model.name, first.parts[1].budget) == (name, 6)
-        assert planned.seconds[0][0] == 1.4
+        switched = usual_draft(its, Sampler(0), size)
+        assert switched.parts[0] is COPIED and switched.least == LEAST
+        assert (switched.parts[1].model.name, switched.parts[1].budget) == (name, 6)
+        assert switched.needed == (1.8, 1.4) and switched.hoped == (HOPED * 1.8, 2.2)
         others = [one.name for one in usual_settings(its, Sampler(0), size)]
         assert others[0] == AUTOREGRESSIVE and DEFAULT in others
         assert ("plain draft's tree" in others) == (name == "reading")
@@ -92,7 +101,7 @@ def test_the_command_times_every_draft_on_every_prompt_and_goes_on(monkeypatch, 
     ladder = tiny_ladder(runtime="fast", reads=True)
     monkeypatch.setattr(defaults, "load_ladder", lambda **options: ladder)
     monkeypatch.setattr(defaults, "cache_folder", lambda: tmp_path)
-    monkeypatch.setattr(defaults, "usual_size", lambda *given: Size(4, 2, 1.5))
+    monkeypatch.setattr(defaults, "usual_size", lambda *given: Size(4, 2, 1.5, 2.0, 1.5))
     line = f"--limit 1 --max-new-tokens 6 --editions exact --csv {tmp_path / 'table.csv'}"
     run("measure", "defaults", *line.split())
     table = pd.read_csv(tmp_path / "table.csv")
@@ -107,7 +116,7 @@ def test_the_command_times_every_draft_on_every_prompt_and_goes_on(monkeypatch, 
     assert pd.read_csv(tmp_path / "table.csv").equals(table)
 
 
-def test_gains_are_ratios_of_sums_over_prompts_by_kind():
+def gains() -> pd.DataFrame:
     rows = [
         ("exact", "greedy", domain, f"{domain}{at}", draft, 10, 5, seconds)
         for domain, gain in (("chat", 2.0), ("code", 4.0))
@@ -115,8 +124,34 @@ def test_gains_are_ratios_of_sums_over_prompts_by_kind():
         for draft, seconds in ((AUTOREGRESSIVE, 4.0 + at), (DEFAULT, (4.0 + at) / gain))
     ]
     columns = "edition sampling domain prompt draft tokens rounds seconds".split()
-    found = summarise_defaults(pd.DataFrame(rows, columns=columns))
-    gains = found[found.draft == DEFAULT].set_index("domain").speed_up
-    assert gains["chat"] == pytest.approx(2) and gains["code"] == pytest.approx(4)
-    assert gains["all"] == pytest.approx(2 * 15 / (15 / 2 + 15 / 4))
+    return summarise_defaults(pd.DataFrame(rows, columns=columns))
+
+
+def test_gains_are_ratios_of_sums_over_prompts_by_kind():
+    found = gains()
+    of_default = found[found.draft == DEFAULT].set_index("domain").speed_up
+    assert of_default["chat"] == pytest.approx(2) and of_default["code"] == pytest.approx(4)
+    assert of_default["all"] == pytest.approx(2 * 15 / (15 / 2 + 15 / 4))
     assert slowest_kinds(found, DEFAULT).domain.tolist() == ["chat"]
+
+
+def test_the_readme_shows_every_edition_and_sampler_of_both_kinds_of_prompts():
+    heads, _, *lines = defaults.markdown({"one": gains(), "other": gains()}).splitlines()
+    assert heads.count("|") == lines[0].count("|") and DEFAULT in heads
+    assert [line.split(" | ")[0] for line in lines] == ["| 6 one", "| 6 other"]
+    assert "| 2.67 | chat 2.00 |" in lines[0], "no interval from so few prompts"
+
+
+@pytest.mark.parametrize("name", ["PLACE", "PUBLISHED"])
+def test_the_readmes_table_is_of_the_stored_measurements(name, monkeypatch, tmp_path):
+    page = tmp_path / "README.md"
+    page.write_text("<!-- defaults: begin -->\nold\n<!-- defaults: end -->\n")
+    monkeypatch.setattr(pages.replace_marked, "__defaults__", (page,))
+    monkeypatch.setattr(defaults, name, tmp_path / "table.csv")
+    monkeypatch.setattr(defaults, "stored_defaults", lambda: {"stored": gains()})
+    rows = pd.read_csv(DATA / "measured" / "defaults.csv")
+    monkeypatch.setattr(defaults, "measure_defaults", lambda *given, **options: rows)
+    run("measure", "defaults", "--csv", str(tmp_path / "table.csv"))
+    assert "| 6 stored |" in page.read_text()
+    run("measure", "defaults", "--csv", str(tmp_path / "else.csv"))
+    assert page.read_text().count("stored") == 1

@@ -42,8 +42,8 @@ match_rates=02_gaps yields=02_yields stages=03_stages passes=03_passes
 ewif_by_drafters=04_ewif position=04_position swi_by_drafters=04_swi walltime=04_walltime
 sensitivity=04_sensitivity cascade_ablation=04_ablation lenience=04_lenience
 free_drafts=04_free latency=05_latency predicted_speeds=05_predicted
-setting_speed_ups=05_settings plans=05_plans versus=05_versus verifiers=07_verifiers
-scorecard=06_scorecard
+setting_speed_ups=05_settings plans=05_plans off_switches=05_off_switch versus=05_versus
+verifiers=07_verifiers scorecard=06_scorecard
 """.split()
 CASES = {figure: (name, {}) for figure, name in (pair.split("=") for pair in PLAIN)} | {
     "shapes": ("01_shapes", {"title": ""}),

@@ -57,7 +57,7 @@ def test_one_round_is_exact_where_every_word_is_possible(case):
 def test_rounds_enumerated_together_are_exact_whatever_was_learnt(name, sampler):
     far, guessed = whole_deviation(WHOLE[name], sampler)
     assert far < 1e-12 and guessed
-    if name.startswith("planned") and sampler.temperature:
+    if name.startswith(("planned", "off-switch, ")) and sampler.temperature:
         assert guessed == {"draft", "scout"}, "outcomes really decide"
 
 

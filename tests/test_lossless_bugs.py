@@ -9,6 +9,7 @@ from bugs import (
     Beside,
     Changed,
     ClaimsToDraw,
+    PassesOver,
     Peeks,
     buggy_rule,
     first_rows_everywhere,
@@ -17,7 +18,7 @@ from bugs import (
     without_the_unlikely,
     without_twins,
 )
-from cases import Case, cascade, chain, flipping, models, staged_chain, whole_deviation
+from cases import Case, cascade, chain, flipping, models, staged_chain, switching, whole_deviation
 from fakes import (
     PROMPT,
     T1,
@@ -134,6 +135,9 @@ def test_a_wrong_inner_rule_is_caught(bug, monkeypatch):
 LEARNT = {
     "a choice claimed to be drawn": Case(lambda _: ClaimsToDraw(3, 2), length=2),
     "a choice by what was drawn": Case(lambda model: flipping(model, "iid", Peeks), 2, length=4),
+    "passed over for what was drawn": Case(
+        lambda model: switching(model, "iid", PassesOver), 2, length=4
+    ),
 }
 
 

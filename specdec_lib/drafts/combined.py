@@ -61,9 +61,14 @@ class FirstDraft:
             tree = part.propose(context, chance.inner("part", (number,)))
             if tree.guesses >= self.least or number == len(self.parts) - 1:
                 break
-            if tree.has_rows:
-                raise ValueError(
-                    "guesses that were drawn cannot be passed over (it would bias `reject`):"
-                    f" {tree.guesses} of part {number}"
-                )
+            refuse_drawn(tree, number)
         return tree
+
+
+def refuse_drawn(tree: TokenTree, part: int) -> None:
+    """Raise ValueError if the guesses of a part, which are passed over, were drawn by chance."""
+    if tree.has_rows:
+        raise ValueError(
+            "guesses that were drawn cannot be passed over (it would bias `reject`):"
+            f" {tree.guesses} of part {part}"
+        )

@@ -1,6 +1,4 @@
-"""A draft that picks in each round, of several drafts, the one whose guesses are worth most; and
-the off-switch, which is such a choice between a draft and none.
-"""
+"""A draft that picks in each round, of several drafts, the one whose guesses are worth most."""
 
 import functools
 from bisect import bisect_right
@@ -17,7 +15,7 @@ from specdec_lib.core.decode.parts import models_in
 from specdec_lib.core.kinds import Within, checked
 from specdec_lib.core.locking import in_turn
 from specdec_lib.core.protocols import Draft
-from specdec_lib.core.tree import ROOT, TokenTree
+from specdec_lib.core.tree import TokenTree
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.max_gram import longest_ending, searched
 
@@ -27,8 +25,6 @@ PLAIN = NoDraft()
 FADING = 0.95  # weight of a round's outcome against that of the next
 RESTING = 0.985  # the same, of models that did not guess in the round
 TRUST = 20.0  # expected guesses after which the present text counts as much as development prompts
-HOPED = 1.25  # tokens that an off-switch expects of a new text ÷ those that are needed
-HOPED_FOR = 4.0  # its trust
 
 
 def situation(context: Context) -> int:
@@ -94,7 +90,7 @@ class Acceptance:
             self._sums = {}
             self._brought = np.zeros(2)
         else:
-            accepted = _taken(last.tree, context.tokens[len(last.context) :])
+            accepted = last.tree.guessed(context.tokens[len(last.context) :])
             outcome = np.array([accepted, last.expected])
             self._sums = {
                 name: (FADING if name == last.models else RESTING) * sums
@@ -112,16 +108,6 @@ class Acceptance:
     def keep(self, proposal: Proposal) -> None:
         """Remember a proposal until `follow`."""
         self._last = proposal
-
-
-def _taken(tree: TokenTree, tokens: tuple[int, ...]) -> int:
-    """How many of these tokens in a row the tree guessed."""
-    node = ROOT
-    for count, token in enumerate(tokens):
-        node = tree.child(node, token)
-        if node is None:
-            return count
-    return len(tokens)
 
 
 @checked
@@ -192,19 +178,3 @@ class Planned:
     def _models(self) -> list[tuple[str, ...]]:
         """The models that each part guesses with: drafts of the same models fare alike."""
         return [tuple(sorted(models_in(part))) for part in self.parts]
-
-
-@checked
-def off_switch(
-    draft: Draft, needed: Annotated[float, Within(1.0)], *, otherwise: Draft = PLAIN
-) -> Planned:
-    """The draft where it pays on the present text, else another one, by default none.
-
-    needed    tokens per round from which on it pays: how many times as long as a round of plain
-              decoding a round with the draft takes
-
-    At first it is taken to pay well.
-    """
-    tokens = tuple((one,) * len(SITUATIONS) for one in (HOPED * needed, 1.0))
-    seconds = tuple((one,) * len(SITUATIONS) for one in (needed, 1.0))
-    return Planned((draft, otherwise), tokens, seconds, 1.0, trust=HOPED_FOR)

@@ -15,21 +15,22 @@ from specdec_lib.measure.fingerprints import fingerprint
 from specdec_lib.measure.latency.needed import usual_size
 from specdec_lib.measure.latency.passes import machine_name
 from specdec_lib.measure.racing import race_prompts
-from specdec_lib.measure.ratios import ALL, sampling_of, summarise_speeds
+from specdec_lib.measure.ratios import ALL, sampling_of, summarise_speeds, with_interval
 from specdec_lib.measure.row_cache import Row, RowCache
 from specdec_lib.measure.settings.ladder_drafts import with_int8_drafts
 from specdec_lib.measure.settings.names import AUTOREGRESSIVE
 from specdec_lib.measure.settings.setting import GREEDY, TOP_50
-from specdec_lib.measure.settings.usual import Size, usual_settings
+from specdec_lib.measure.settings.usual import DEFAULT, Size, usual_settings
 from specdec_lib.measure.trial import trial_table
 from specdec_lib.workload import Ladder, Prompt, load_ladder
 
 PLACE = DATA / "measured" / "defaults.csv"
+PUBLISHED = PLACE.with_name("defaults_published.csv")  # on prompts that are not in the repository
 SAMPLERS = (GREEDY, TOP_50)
 EDITIONS = {"exact": "fast", "int8": "int8"}  # of the target, and the runtime it is loaded on
 TOKENS = 64  # new ones per prompt, at most
 COLUMNS = """edition sampling domain prompt draft tokens rounds seconds budget depth needed
-    repetition load machine""".split()
+    hoped copying repetition load machine""".split()
 
 
 def measure_defaults(
@@ -78,3 +79,30 @@ def slowest_kinds(table: pd.DataFrame, draft: str) -> pd.DataFrame:
     own = table[(table.draft == draft) & (table.domain != ALL)]
     least = own.groupby(["edition", "sampling"], sort=False).speed_up.idxmin()
     return own.loc[least].reset_index(drop=True)
+
+
+def stored_defaults() -> dict[str, pd.DataFrame]:
+    """`summarise_defaults` of the stored measurements, by the prompts that they are of."""
+    places = {"held-out prompts": PLACE, "published prompts": PUBLISHED}
+    return {name: summarise_defaults(pd.read_csv(place)) for name, place in places.items()}
+
+
+def markdown(tables: dict[str, pd.DataFrame]) -> str:
+    """Summaries as the README shows them: a line per kind of prompts, edition, sampler; a cell per
+    draft.
+    """
+    drafts = [one for one in next(iter(tables.values())).draft.unique() if one != AUTOREGRESSIVE]
+    heads = ["prompts", "target", "sampling", *drafts, f"{DEFAULT}: least of a kind"]
+    lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
+    ends = ["speed_up", "speed_up_low", "speed_up_high"]
+    for name, table in tables.items():
+        whole = table[table.domain == ALL]
+        least = slowest_kinds(table, DEFAULT).set_index(["edition", "sampling"])
+        for of, own in whole.groupby(["edition", "sampling"], sort=False):
+            by_draft = own.set_index("draft")
+            cells = [with_interval(*by_draft.loc[draft, ends]) for draft in drafts]
+            worst = least.loc[of]
+            cells.append(f"{worst.domain} {with_interval(*worst[ends])}")
+            count = f"{by_draft.prompts.iloc[0]:.0f} {name}"
+            lines.append(f"| {' | '.join([count, *of, *cells])} |")
+    return "\n".join(lines)

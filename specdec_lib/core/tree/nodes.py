@@ -144,6 +144,16 @@ class TokenTree:
         """The first child that holds `token`, or None."""
         return next((child for child in self._children[node] if self.tokens[child] == token), None)
 
+    def guessed(self, tokens: Sequence[int]) -> int:
+        """How many of these tokens, the ones after the root, the tree guessed in a row."""
+        node = ROOT
+        for count, token in enumerate(tokens):
+            below = self.child(node, token)
+            if below is None:
+                return count
+            node = below
+        return len(tokens)
+
     def position(self, node: int) -> int:
         return self.root_position + self.depths[node]
 

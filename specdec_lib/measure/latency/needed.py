@@ -13,7 +13,7 @@ from specdec_lib.core.tree import MatchTable
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
 from specdec_lib.measure.latency.passes import curves, pass_tables, time_passes
 from specdec_lib.measure.settings.ladder_drafts import LadderDrafts
-from specdec_lib.measure.settings.usual import Size, usual_model
+from specdec_lib.measure.settings.usual import COPIED, Size, usual_model
 from specdec_lib.theory import PassTable, best_tree, expected_tokens
 from specdec_lib.workload import Ladder
 
@@ -45,14 +45,16 @@ def best_size(
     guesses are right as often as the match table says for their ranks, whatever the gaps.
     """
     rates = match.rates
-    own, verify = _timed(target, model, [budget + 1 for budget in BUDGETS], repeats)
-    found = {}
+    sizes = [*BUDGETS, COPIED.length]
+    own, verify = _timed(target, model, [guesses + 1 for guesses in sizes], repeats)
+    copying = _round(own, verify, 0, COPIED.length)
+    found = []
     for budget, depth in product(BUDGETS, DEPTHS):
         shape = best_tree([rates], budget, depth)
         needed = _round(own, verify, shape.depth, shape.guesses)
-        size = Size(budget, shape.depth, needed)
-        found.setdefault(size, expected_tokens(shape, [rates]) / needed)
-    return max(found, key=found.__getitem__)
+        hoped = expected_tokens(shape, [rates])
+        found.append(Size(budget, shape.depth, needed, hoped, copying))
+    return max(found, key=lambda size: size.hoped / size.needed)
 
 
 def usual_size(ladder: Ladder, sampler: Sampler) -> Size:

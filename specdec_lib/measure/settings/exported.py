@@ -23,6 +23,7 @@ from specdec_lib.drafts.cascade import Relay, Reviewed
 from specdec_lib.drafts.combined import FirstDraft, MergedDraft, NoDraft
 from specdec_lib.drafts.max_gram import MaxGram
 from specdec_lib.drafts.ngram import NgramDraft
+from specdec_lib.drafts.paying import FirstPaying
 from specdec_lib.drafts.planned import Planned
 from specdec_lib.drafts.staged import StagedChain, StagedTree
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
@@ -31,7 +32,7 @@ from specdec_lib.workload import Ladder, Pair
 from specdec_lib.workload.prompts import wrong_fields
 
 DRAFTS = (NoDraft, ChainDraft, TreeDraft, StagedTree, StagedChain, Reviewed, Relay, MergedDraft)
-DRAFTS += (FirstDraft, NgramDraft, MaxGram, Planned)
+DRAFTS += (FirstDraft, FirstPaying, NgramDraft, MaxGram, Planned)
 KINDS = {kind.__name__: kind for kind in (*DRAFTS, MatchTable, Shape, Sampler)}
 RULES = {rule.__name__: rule for rule in (look_up, reject)}
 STRICT = ConfigDict(extra="forbid", strict=True)

@@ -6,22 +6,31 @@ from typing import NamedTuple
 
 from specdec_lib.core.chance import Sampler
 from specdec_lib.drafts.combined import FirstDraft, NoDraft
-from specdec_lib.drafts.planned import Planned, off_switch
+from specdec_lib.drafts.paying import HOPED, FirstPaying
 from specdec_lib.measure.settings.ladder_drafts import LadderDrafts, copies
 from specdec_lib.measure.settings.names import AUTOREGRESSIVE
 from specdec_lib.measure.settings.setting import Setting
 from specdec_lib.workload import Ladder
 
 COPIED = copies(8, 2)
+LEAST = 2  # fewer copies are passed over
 DEFAULT = "copies, else a tree, where they pay"
 
 
 class Size(NamedTuple):
-    """A best-first tree's budget and depth, and how many tokens a round needs for it to pay."""
+    """A best-first tree's size, and what a round must yield.
+
+    budget, depth    guesses and levels
+    needed           tokens per round from which on it pays
+    hoped            those that its model's match table foretells
+    copying          tokens per round from which on `COPIED` pays
+    """
 
     budget: int
     depth: int
     needed: float
+    hoped: float
+    copying: float
 
 
 def usual_model(ladder: Ladder) -> str:
@@ -29,10 +38,13 @@ def usual_model(ladder: Ladder) -> str:
     return "draft" if ladder.reading is None else "reading"
 
 
-def usual_draft(ladder: Ladder, sampler: Sampler, size: Size) -> Planned:
-    """Copies of the text so far, else a tree of this size, where these pay on the present text."""
+def usual_draft(ladder: Ladder, sampler: Sampler, size: Size) -> FirstPaying:
+    """Copies of the text so far, else a tree of this size, each where it pays on the present
+    text.
+    """
     tree = LadderDrafts(ladder, sampler).tree(size.budget, size.depth, model=usual_model(ladder))
-    return off_switch(FirstDraft((COPIED, tree), 2), size.needed)
+    needed = size.copying, size.needed
+    return FirstPaying((COPIED, tree), needed, (HOPED * size.copying, size.hoped), LEAST)
 
 
 def usual_settings(ladder: Ladder, sampler: Sampler, size: Size) -> list[Setting]:
@@ -45,7 +57,7 @@ def usual_settings(ladder: Ladder, sampler: Sampler, size: Size) -> list[Setting
         AUTOREGRESSIVE: NoDraft(),
         "copies": COPIED,
         "tree": tree,
-        "copies, else a tree": FirstDraft((COPIED, tree), 2),
+        "copies, else a tree": FirstDraft((COPIED, tree), LEAST),
         DEFAULT: usual_draft(ladder, sampler, size),
     }
     if ladder.reading is not None:

@@ -40,6 +40,7 @@ from specdec_lib.show.figures.pictures import origins, shapes
 from specdec_lib.show.figures.rounds import mask, step, tree
 from specdec_lib.show.figures.rows import (
     free_drafts,
+    off_switches,
     passes,
     plans,
     setting_speed_ups,

@@ -118,6 +118,20 @@ def free_drafts(table: pd.DataFrame) -> go.Figure:
     return _speed_ups(table, "draft", "domain", "measured", headline)
 
 
+def off_switches(table: pd.DataFrame) -> go.Figure:
+    """What drafts that nobody tuned bring, with an off-switch and without: a row per kind of
+    prompt, a lying dot per draft, with an interval; a panel per edition and sampler.
+
+    table    a row per dot, as `summarise_defaults` gives it: `domain`, `draft`, `edition` (of the
+             target), `sampling`, and `speed_up` (over plain decoding of the same edition (dotted),
+             measured) with its 95 % interval `speed_up_low` to `speed_up_high`
+    """
+    check(table, "domain draft edition sampling", SPEED_UPS)
+    table = table.assign(sampling=table["edition"] + ", " + table["sampling"])
+    headline = "What a draft that nobody tuned brings, by the kind of prompt"
+    return _speed_ups(table, "domain", "draft", "measured", headline)
+
+
 def _speed_ups(table: pd.DataFrame, row: str, lane: str, how: str, headline: str) -> go.Figure:
     by = {"series": lane, "panel": "sampling", "ends": SPEED_UPS}
     rows = marks(table, "speed_up", lanes(table, row, lane), **by)

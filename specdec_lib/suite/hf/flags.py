@@ -34,9 +34,11 @@ LOST = {  # by draft, whose fields stand in braces
     " {lenience}, {width} children per position)",
     "Relay": "the horizontal cascade of lengths {lengths}: left is the first that is not 0",
     "Planned": "the choice of a draft by the situation",
+    "FirstPaying": "the off-switch: drafts guess where they do not pay, too",
 }
 ALONE = {  # where an engine has one guesser
     "FirstDraft": "taking turns with the other drafts",
+    "FirstPaying": "taking turns with the other drafts",
     "MergedDraft": "the other drafts' guesses in the same pass",
 }
 TRIED_FIRST = "copies are tried first, and the model guesses where there are none"
@@ -209,6 +211,8 @@ def nearest(draft: Mapping) -> Nearest:
             pairs = zip(tokens, seconds, strict=True)  # in the first situation nothing is copied
             worth = [given[0] - draft["price"] * took[0] for given, took in pairs]
             found = nearest(parts[worth.index(max(worth))])
+        case {"type": "FirstPaying", "parts": list(parts)}:
+            found = _of_several(draft, [nearest(part) for part in parts])
         case {"type": "FirstDraft" | "MergedDraft", "parts": list(parts)}:
             return _of_several(draft, [nearest(part) for part in parts])
         case _:

@@ -26,17 +26,22 @@ def defaults(
     max_new_tokens: MaxNewTokens = 64,
     csv: Csv = None,
 ) -> None:
-    """The draft that nobody tuned, by the clock: with its off-switch and without, by kind.
+    """The draft that nobody tuned, by the clock: with its off-switch and without, by kind; into the
+    README too, from the stored tables.
 
     Run it where nothing else runs. An interrupted run goes on with the prompt it was at.
     """
     from specdec_lib.measure.defaults import (
         EDITIONS,
         PLACE,
+        PUBLISHED,
+        markdown,
         measure_defaults,
         slowest_kinds,
+        stored_defaults,
         summarise_defaults,
     )
+    from specdec_lib.measure.pages import replace_marked
     from specdec_lib.measure.ratios import ALL
     from specdec_lib.measure.settings.usual import DEFAULT
     from specdec_lib.measure.target_text import judged_prompts
@@ -51,4 +56,6 @@ def defaults(
     print(shown.to_string(index=False))
     print(f"where {DEFAULT} gain least:")
     print(slowest_kinds(table, DEFAULT).drop(columns="draft").round(3).to_string(index=False))
+    if place in (PLACE, PUBLISHED):
+        replace_marked("defaults", markdown(stored_defaults()))
     print_where([place])
