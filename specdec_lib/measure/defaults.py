@@ -94,15 +94,14 @@ def markdown(tables: dict[str, pd.DataFrame]) -> str:
     drafts = [one for one in next(iter(tables.values())).draft.unique() if one != AUTOREGRESSIVE]
     heads = ["prompts", "target", "sampling", *drafts, f"{DEFAULT}: least of a kind"]
     lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
-    ends = ["speed_up", "speed_up_low", "speed_up_high"]
     for name, table in tables.items():
-        whole = table[table.domain == ALL]
-        least = slowest_kinds(table, DEFAULT).set_index(["edition", "sampling"])
-        for of, own in whole.groupby(["edition", "sampling"], sort=False):
-            by_draft = own.set_index("draft")
-            cells = [with_interval(*by_draft.loc[draft, ends]) for draft in drafts]
-            worst = least.loc[of]
-            cells.append(f"{worst.domain} {with_interval(*worst[ends])}")
-            count = f"{by_draft.prompts.iloc[0]:.0f} {name}"
-            lines.append(f"| {' | '.join([count, *of, *cells])} |")
+        ends = table[["speed_up", "speed_up_low", "speed_up_high"]].itertuples(index=False)
+        shown = table.assign(cell=[with_interval(*one) for one in ends])
+        least = slowest_kinds(shown, DEFAULT)
+        for one in least.itertuples():
+            asked = (shown.edition == one.edition) & (shown.sampling == one.sampling)
+            whole = shown[asked & (shown.domain == ALL)].set_index("draft")
+            of = f"{whole.prompts.iloc[0]} {name} | {one.edition} | {one.sampling}"
+            cells = " | ".join(whole.cell[drafts])
+            lines.append(f"| {of} | {cells} | {one.domain} {one.cell} |")
     return "\n".join(lines)
