@@ -136,7 +136,7 @@ def test_gains_are_ratios_of_sums_over_prompts_by_kind():
 
 
 def test_the_readme_shows_every_edition_and_sampler_of_both_kinds_of_prompts():
-    heads, _, *lines = defaults.markdown({"one": gains(), "other": gains()}).splitlines()
+    heads, _, *lines = defaults.readme_table({"one": gains(), "other": gains()}).splitlines()
     assert heads.count("|") == lines[0].count("|") and DEFAULT in heads
     assert [line.split(" | ")[0] for line in lines] == ["| 6 one", "| 6 other"]
     assert "| 2.67 | chat 2.00 |" in lines[0], "no interval from so few prompts"

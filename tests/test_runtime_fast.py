@@ -28,7 +28,6 @@ from specdec_lib.models.cached.model import CachedModel
 from specdec_lib.models.cut_head import cut_head
 from specdec_lib.models.fast import threads as fast_threads
 from specdec_lib.models.fast.model import FastModel
-from specdec_lib.models.fast.tiles import DOT_PRODUCTS
 from specdec_lib.models.fast.weights import block_steps
 from specdec_lib.workload import Prompt, load_prompts
 
@@ -254,27 +253,3 @@ def test_blocks_of_a_file_of_four_or_eight_bits_give_the_very_weights_back() -> 
     found, steps, lows = (one.astype(np.float32) for one in block_steps(others))
     back = found * steps[..., None] + lows[..., None]
     assert 0 < np.abs(back - others).max() < 0.02  # half a step, and the rounding of both ends
-
-
-def test_products_of_eight_bits_are_whole_numbers_by_any_instruction(tmp_path) -> None:
-    """Those of AVX-512 VNNI, where it is there, of AVX2, and the plain way give the same bits."""
-    code = (
-        "import sys; import numpy as np; from specdec_lib.models.fast import tiles;"
-        " tiles.DOT_PRODUCTS &= sys.argv[1] == 'vnni'; tiles.AVX2 &= sys.argv[1] == 'avx2';"
-        " tiles.ROWS, tiles.TOGETHER = 2, 1;"
-        " from numba import config;"
-        " config.CACHE_DIR = sys.argv[2]; from specdec_lib.models.fast import arithmetic, weights;"
-        " rng = np.random.default_rng(1); draw = rng.standard_normal;"
-        " layer = weights.stack_panels([(draw((48, 70), np.float32), None)], 'int8');"
-        " x, y = draw((3, 70), np.float32), np.zeros((3, 48), np.float32);"
-        " x = arithmetic.quantise(x);"
-        " [arithmetic.linear_panels(layer, 0, one, 1, x, y, 0, False) for one in range(3)];"
-        " print(y.tobytes().hex())"
-    )
-    begun = [
-        subprocess.Popen([sys.executable, "-c", code, way, tmp_path / way], stdout=subprocess.PIPE)
-        for way in ("avx2", "plain", *(["vnni"] if DOT_PRODUCTS else []))
-    ]
-    found = {one.communicate()[0] for one in begun}
-    assert not any(one.returncode for one in begun) and len(found) == 1
-    assert len(set(found.pop().strip())) > 10

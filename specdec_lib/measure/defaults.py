@@ -87,7 +87,7 @@ def stored_defaults() -> dict[str, pd.DataFrame]:
     return {name: summarise_defaults(pd.read_csv(place)) for name, place in places.items()}
 
 
-def markdown(tables: dict[str, pd.DataFrame]) -> str:
+def readme_table(tables: dict[str, pd.DataFrame]) -> str:
     """Summaries as the README shows them: a line per kind of prompts, edition, sampler; a cell per
     draft.
     """

@@ -10,18 +10,25 @@ from numba.core import cgutils, errors
 from numba.extending import overload
 from numba.np.arrayobj import populate_array
 
-from specdec_lib.models.fast.tiles import (
+from specdec_lib.models.fast.products import (
+    AVX2,
     BLOCK,
     BYTE,
     COLUMNS,
-    FEW_ROWS,
+    DOT_PRODUCTS,
     FLOAT,
     FLOATS,
+    RECORD,
     ROW_RECORD,
+    call,
+)
+from specdec_lib.models.fast.tiles import (
+    FEW_ROWS,
     ROWS,
+    STRETCH,
     TOGETHER,
     add_products,
-    call,
+    block_is_small,
     compiled,
     emitted,
 )
@@ -125,15 +132,49 @@ def adjoining(x):
 @compiled()
 def panel_sums(panels, panel, together, depth, x, sums, column):
     """Write prepared x [rows, …] times adjoining panels of this depth to columns of `sums`."""
-    left = len(x)
-    first = 0
-    tiles = (left + ROWS - 1) // ROWS
-    while tiles:
-        rows = (left + tiles - 1) // tiles
-        add_products(panels, panel, together, depth, x, first, rows, sums, column)
-        first += rows
-        left -= rows
-        tiles -= 1
+    parts = (len(x) + ROWS - 1) // ROWS
+    most = stretch_steps(panels, depth)
+    for start in range(0, depth, most):
+        steps = min(most, depth - start)
+        small = len(x) > 1 and bytes_are_small(panels, panel, start, steps)
+        first = 0
+        for part in range(parts):
+            rows = (len(x) - first + parts - part - 1) // (parts - part)
+            stretch = (start, steps, part, parts, int(small))
+            add_products(panels, panel, together, x, first, rows, sums, column, stretch)
+            first += rows
+
+
+@no_type_check
+def stretch_steps(panels, depth):
+    """How much of the depth is taken at a time: numbers of float32 panels, or blocks of bytes."""
+
+
+@no_type_check
+@overload(stretch_steps)
+def _stretch_steps(panels, depth):
+    steps = STRETCH // (RECORD if panels.dtype == types.uint8 else 4 * COLUMNS)
+    return (lambda panels, depth: steps) if STRETCH else (lambda panels, depth: depth)
+
+
+@no_type_check
+def bytes_are_small(panels, panel, start, steps):
+    """Whether a stretch of a panel is of bytes that are multiplied sooner for being small."""
+
+
+@no_type_check
+@overload(bytes_are_small)
+def _bytes_are_small(panels, panel, start, steps):
+    if panels.dtype != types.uint8 or DOT_PRODUCTS or not AVX2:
+        return lambda panels, panel, start, steps: False
+
+    def small(panels, panel, start, steps):
+        for step in range(start, start + steps):
+            if not block_is_small(panels, panel, step):
+                return False
+        return True
+
+    return small
 
 
 @compiled(LINEAR_IN_LANES)

@@ -9,7 +9,8 @@ from jaxtyping import Int64, UInt64
 
 from specdec_lib.models.fast.choices import Sampling, rank_row
 from specdec_lib.models.fast.kernels import copied, many_threads, one_thread
-from specdec_lib.models.fast.tiles import COLUMNS, compiled
+from specdec_lib.models.fast.products import COLUMNS
+from specdec_lib.models.fast.tiles import compiled
 from specdec_lib.models.katz.trie import Guesser, grow_guesses, path_tokens
 
 TOKEN, PARENT, DEPTH, ROW = range(4)  # of a node; ROW: the number of the row that it is read in

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from specdec_lib.models.fast.tiles import COLUMNS
+from specdec_lib.models.fast.products import COLUMNS
 from specdec_lib.models.fast.weights import Buffers, Weights
 
 

@@ -21,7 +21,8 @@ from specdec_lib.models.fast.arithmetic import (
     prepared,
     strip,
 )
-from specdec_lib.models.fast.tiles import COLUMNS, TOGETHER, compiled
+from specdec_lib.models.fast.products import COLUMNS
+from specdec_lib.models.fast.tiles import TOGETHER, compiled
 
 PIECE = 8  # panels of a call where there is one thread; fewer are shared out evenly among several
 

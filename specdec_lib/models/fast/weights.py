@@ -13,7 +13,7 @@ from transformers.pytorch_utils import Conv1D
 from specdec_lib.models.cached.probing import check_attention
 from specdec_lib.models.cut_head import CutHead, output_weight
 from specdec_lib.models.fast.arithmetic import GELU_TANH, NONE, count_steps
-from specdec_lib.models.fast.tiles import BLOCK, COLUMNS
+from specdec_lib.models.fast.products import BLOCK, COLUMNS
 from specdec_lib.models.reading import SCALE
 
 EDITIONS = {  # and their arithmetic, on weights of a kind

@@ -35,8 +35,8 @@ def defaults(
         EDITIONS,
         PLACE,
         PUBLISHED,
-        markdown,
         measure_defaults,
+        readme_table,
         slowest_kinds,
         stored_defaults,
         summarise_defaults,
@@ -57,5 +57,5 @@ def defaults(
     print(f"where {DEFAULT} gain least:")
     print(slowest_kinds(table, DEFAULT).drop(columns="draft").round(3).to_string(index=False))
     if place in (PLACE, PUBLISHED):
-        replace_marked("defaults", markdown(stored_defaults()))
+        replace_marked("defaults", readme_table(stored_defaults()))
     print_where([place])

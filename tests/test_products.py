@@ -1,0 +1,61 @@
+"""Sums of products in registers: the same bits by any instruction, in whatever stretches."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from specdec_lib.models.fast import arithmetic
+from specdec_lib.models.fast.products import AVX2, BLOCK, COLUMNS, DOT_PRODUCTS, RECORD
+from specdec_lib.models.fast.tiles import compiled
+
+
+def test_products_have_the_same_bits_by_any_instruction_and_in_any_stretches(tmp_path) -> None:
+    """Of AVX-512 VNNI, where it is there, of AVX2, and the plain way: whole numbers of eight bits,
+    those of four bits, which have a way of their own, and float32; in stretches of two blocks of
+    the depth or 18 of its numbers, and all at once.
+    """
+    code = (
+        "import sys; import numpy as np; from specdec_lib.models.fast import products;"
+        " products.DOT_PRODUCTS &= sys.argv[1] == 'vnni'; products.AVX2 &= sys.argv[1] == 'avx2';"
+        " from specdec_lib.models.fast import tiles;"
+        " tiles.ROWS, tiles.TOGETHER, tiles.STRETCH = 2, 1, int(sys.argv[3]);"
+        " tiles.config.CACHE_DIR = sys.argv[2];"
+        " from specdec_lib.models.fast import arithmetic, weights;"
+        " rng = np.random.default_rng(1); draw = rng.standard_normal;"
+        " four = rng.integers(0, 16, (16, 70)).astype(np.float32) / 8 - 1; four[:, ::16] = -1;"
+        " four[:, 1::16] = 0.875; both = np.concatenate([four, draw((32, 70), np.float32)]);"
+        " x = draw((5, 70), np.float32);"
+        " made = {one: weights.stack_panels([(both, None)], one) for one in ('int8', 'exact')};"
+        " y = {one: np.zeros((5, 48), np.float32) for one in made};"
+        " [arithmetic.linear_panels(made[name], 0, one, 1, rows, y[name], 0, False)"
+        " for name, rows in (('int8', arithmetic.quantise(x)), ('exact', x)) for one in range(3)];"
+        " largest = made['int8'][0][0, :, :, :512].max((1, 2)); assert largest[0] == 15, largest;"
+        " assert largest[1:].min() > 15; print(y['int8'].tobytes().hex(), end=' ');"
+        " assert np.allclose(y['exact'], x @ both.T, atol=1e-5); print(y['exact'].tobytes().hex());"
+        " assert 0 < np.abs(y['int8'] - y['exact']).max() < 0.3"
+    )
+    ways = [("avx2", "1152"), ("avx2", "0"), ("plain", "1152")]
+    ways += [("vnni", one) for one in ("0", "1152") if DOT_PRODUCTS]
+    begun = [
+        subprocess.Popen(
+            [sys.executable, "-c", code, way, tmp_path / f"{way}-{stretch}", stretch],
+            stdout=subprocess.PIPE,
+        )
+        for way, stretch in ways
+    ]
+    found = {one.communicate()[0] for one in begun}
+    assert not any(one.returncode for one in begun) and len(found) == 1
+    assert len(found.pop().strip()) > 4 * 2 * 2 * 5 * 48 - 10
+
+
+@pytest.mark.skipif(not AVX2 or DOT_PRODUCTS, reason="they are multiplied so by AVX2 alone")
+def test_a_stretch_of_bytes_is_small_if_every_block_is():
+    rng = np.random.default_rng(1)
+    panels = rng.integers(0, 16, (1, 3, RECORD), dtype=np.uint8)
+    panels[:, :, BLOCK * COLUMNS :] = 255  # steps and lowest values do not matter
+    asked = compiled()(lambda panels, start: arithmetic.bytes_are_small(panels, 0, start, 2))
+    assert asked(panels, 0) and asked(panels, 1)
+    panels[0, 2, BLOCK * COLUMNS - 1] = 16
+    assert asked(panels, 0) and not asked(panels, 1)
