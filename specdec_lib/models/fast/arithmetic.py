@@ -1,7 +1,7 @@
 """Arithmetic of the compiled pass; the order of each sum depends on its row alone."""
 
 import math
-from typing import no_type_check
+from typing import Any, no_type_check
 
 import numpy as np
 from llvmlite import ir
@@ -146,7 +146,7 @@ def panel_sums(panels, panel, together, depth, x, sums, column):
 
 
 @no_type_check
-def stretch_steps(panels, depth):
+def stretch_steps(panels, depth) -> Any:
     """How much of the depth is taken at a time: numbers of float32 panels, or blocks of bytes."""
 
 
@@ -158,7 +158,7 @@ def _stretch_steps(panels, depth):
 
 
 @no_type_check
-def bytes_are_small(panels, panel, start, steps):
+def bytes_are_small(panels, panel, start, steps) -> Any:
     """Whether a stretch of a panel is of bytes that are multiplied sooner for being small."""
 
 
