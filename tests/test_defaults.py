@@ -146,7 +146,7 @@ def test_the_readme_shows_every_edition_and_sampler_of_both_kinds_of_prompts():
 def test_the_readmes_table_is_of_the_stored_measurements(name, monkeypatch, tmp_path):
     page = tmp_path / "README.md"
     page.write_text("<!-- defaults: begin -->\nold\n<!-- defaults: end -->\n")
-    monkeypatch.setattr(pages.replace_marked, "__defaults__", (page,))
+    monkeypatch.setattr(pages, "README", page)
     monkeypatch.setattr(defaults, name, tmp_path / "table.csv")
     monkeypatch.setattr(defaults, "stored_defaults", lambda: {"stored": gains()})
     rows = pd.read_csv(DATA / "measured" / "defaults.csv")

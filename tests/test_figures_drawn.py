@@ -159,7 +159,7 @@ def test_no_line_joins_the_parts_of_a_series_and_series_stand_apart():
     table = table[table.series != "reading"]  # which stands above T = 0 alone
     said = {"x": "temperature", "x_title": ""}
     figure = figures.acceptance(table.assign(part=table.temperature > 0), **said)
-    assert [len(trace.x) for trace in figure.data] == [1, 1, 1, 3, 3, 3]
+    assert [len(trace.x) for trace in figure.data] == [1, 1, 1, 4, 4, 4]
     apart = [line for line in figures.acceptance(table, **said, apart=0.1).data if line.showlegend]
     assert [line.x[0] for line in apart] == pytest.approx([-0.1, 0.0, 0.1])
 

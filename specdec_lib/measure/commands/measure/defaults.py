@@ -41,7 +41,7 @@ def defaults(
         stored_defaults,
         summarise_defaults,
     )
-    from specdec_lib.measure.pages import replace_marked
+    from specdec_lib.measure.pages import README, replace_marked
     from specdec_lib.measure.ratios import ALL
     from specdec_lib.measure.settings.usual import DEFAULT
     from specdec_lib.measure.target_text import judged_prompts
@@ -57,5 +57,5 @@ def defaults(
     print(f"where {DEFAULT} gain least:")
     print(slowest_kinds(table, DEFAULT).drop(columns="draft").round(3).to_string(index=False))
     if place in (PLACE, PUBLISHED):
-        replace_marked("defaults", readme_table(stored_defaults()))
+        replace_marked("defaults", readme_table(stored_defaults()), README)
     print_where([place])
