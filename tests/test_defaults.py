@@ -151,7 +151,8 @@ def test_the_readmes_table_is_of_the_stored_measurements(name, monkeypatch, tmp_
     monkeypatch.setattr(defaults, "stored_defaults", lambda: {"stored": gains()})
     rows = pd.read_csv(DATA / "measured" / "defaults.csv")
     monkeypatch.setattr(defaults, "measure_defaults", lambda *given, **options: rows)
-    run("measure", "defaults", "--csv", str(tmp_path / "table.csv"))
+    monkeypatch.chdir(tmp_path)
+    run("measure", "defaults", "--csv", "table.csv")
     assert "| 6 stored |" in page.read_text()
     run("measure", "defaults", "--csv", str(tmp_path / "else.csv"))
     assert page.read_text().count("stored") == 1

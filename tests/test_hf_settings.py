@@ -20,6 +20,7 @@ from specdec_lib.drafts.cascade import Reviewed, from_matrix
 from specdec_lib.drafts.combined import FirstDraft, MergedDraft, NoDraft
 from specdec_lib.drafts.max_gram import MaxGram
 from specdec_lib.drafts.ngram import NgramDraft
+from specdec_lib.drafts.paying import FirstPaying
 from specdec_lib.drafts.staged import StagedChain, StagedTree
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
 from specdec_lib.measure.settings.setting import Setting
@@ -51,6 +52,7 @@ def drafts(ladder: Ladder) -> dict[str, Draft]:
         "reviewed": Reviewed(ladder.draft, MaxGram(None, 4), lenience=2.5, exempt_max_gram=False),
         "cascade": from_matrix(parts, ((2, 1, 10), (0, 1, 10), (0, 0, 10)), lenience=3.0),
         "first": FirstDraft((MaxGram(None, 8, least=3), tree), least=2),
+        "paying": FirstPaying((MaxGram(None, 8, least=3), tree), (1.6, 1.3), (2.0, 1.9), least=2),
     }
 
 
@@ -207,6 +209,7 @@ LOST = {  # by draft
     "n-gram": ("n-gram table",),
     "Max-Gram": ("bigram table",),
     "first": ("shape of the tree",),
+    "paying": ("off-switch", "shape of the tree"),
     "widths": ("siblings distinct", "shared noise"),
 }
 

@@ -47,7 +47,7 @@ def test_a_draft_is_off_where_it_does_not_pay_and_tried_again_now_and_then():
     on = [count > 0 for count in proposed(off_switch(WRONG, 1.5))]
     assert on[0] and any(on[len(on) // 2 :]) and sum(on) < 0.2 * len(on)
     dear, cheap = (sum(map(bool, proposed(off_switch(WRONG, one)))) for one in (3.0, 1.1))
-    assert dear <= cheap, "what costs more is given up sooner"
+    assert dear < cheap, "what costs more is given up sooner"
 
 
 def test_a_draft_that_costs_nothing_is_never_off_and_one_without_hope_never_on():
@@ -71,7 +71,7 @@ def test_the_next_part_guesses_where_one_is_off_or_has_too_few_guesses():
 
 
 def test_what_needs_no_model_is_watched_while_it_is_off():
-    """It is on again two rounds after it would have been right; a draft with a model must wait."""
+    """It is on again a few rounds after it would have been right."""
     copying = Copying([0] * 12 + [2] * 100)
     counts = proposed(off_switch(copying, 1.5), tokens=60)
     off = counts.index(0)
@@ -85,10 +85,8 @@ def test_rounds_without_guesses_say_nothing():
     never = off_switch(Copying([-1]), 1.5)
     assert set(proposed(never)) == {0}
     assert not never.running.follow(Context.of((0, 1)))
-    now_and_then = off_switch(Copying([-1, -1, 2]), 1.5)
-    assert {count for at, count in enumerate(proposed(now_and_then, tokens=60)) if at % 3 == 2} == {
-        2
-    }
+    now_and_then = proposed(off_switch(Copying([-1, -1, 2]), 1.5), tokens=60)
+    assert set(now_and_then[::3] + now_and_then[1::3]) == {0} and set(now_and_then[2::3]) == {2}
 
 
 def test_each_generation_begins_anew_and_copies_of_a_draft_start_empty():
@@ -108,6 +106,8 @@ def test_wrong_values_are_refused():
         FirstPaying((COPIES,), (1.5, 2.0))
     with pytest.raises(ValueError, match=r"got 1, needed \(1.5,\), hoped \(1.5, 2.0\)"):
         FirstPaying((COPIES,), (1.5,), (1.5, 2.0))
+    with pytest.raises(ValueError, match=r"got 1, needed \(1.5,\), hoped \(\)"):
+        FirstPaying((COPIES,), (1.5,), ())
     with pytest.raises(ValueError, match=r"trust of FirstPaying .* got 0.0"):
         FirstPaying((COPIES,), (1.5,), trust=0.0)
     drawn = ChainDraft(fixed_model((0.0, 0.0, 1.0), "drawn"), 1, siblings="iid")
@@ -117,5 +117,6 @@ def test_wrong_values_are_refused():
 
 
 def test_a_part_that_learns_is_told_of_every_round():
-    draft = off_switch(LEARNING["recycled"](), 1.5)
-    assert len(proposed(draft, tokens=30)) > 0
+    assert any(proposed(off_switch(LEARNING["recycled"](), 1.5), tokens=30)), (
+        "it knows nothing else"
+    )

@@ -9,8 +9,6 @@ import functools
 from dataclasses import dataclass, field
 from typing import Annotated
 
-import numpy as np
-
 from specdec_lib.core.chance import Chance
 from specdec_lib.core.context import Context
 from specdec_lib.core.decode.parts import models_in
@@ -53,14 +51,13 @@ class Outcomes:
         else:
             committed = context.tokens[len(last) :]
             for part, (tree, hoped) in self._kept.items():
-                sums = np.array(self._sums.get(part, (0.0, 0.0)))
-                if tree is None:
-                    sums *= RESTING
-                else:
-                    sums = FADING * sums + (tree.guessed(committed), hoped)
-                self._sums[part] = (float(sums[0]), float(sums[1]))
+                fading, accepted = (
+                    (RESTING, 0) if tree is None else (FADING, tree.guessed(committed))
+                )
+                before = self._sums.get(part, (0.0, 0.0))
+                self._sums[part] = (fading * before[0] + accepted, fading * before[1] + hoped)
         self._last = None
-        return self._sums
+        return dict(self._sums)
 
     @in_turn
     def keep(self, context: Context, kept: dict[int, tuple[TokenTree | None, float]]) -> None:
@@ -119,6 +116,7 @@ class FirstPaying:
         sums = self.running.follow(context)
         kept: dict[int, tuple[TokenTree | None, float]] = {}
         found = TokenTree.rooted(context)
+        last = len(self.parts) - 1
         for at, part in enumerate(self.parts):
             hoped = self._hoped[at] - 1
             pays = hoped * self._share(sums.get(at, (0.0, 0.0))) > self.needed[at] - 1
@@ -126,7 +124,7 @@ class FirstPaying:
                 kept[at] = (None, 0.0)
                 continue
             tree = part.propose(context, chance.inner("part", (at,)))
-            if tree.guesses < (self.least if part is not self.parts[-1] else 1):
+            if tree.guesses < (self.least if at < last else 1):
                 refuse_drawn(tree, at)
                 continue
             kept[at] = (tree, hoped)
@@ -143,7 +141,9 @@ class FirstPaying:
 
     @functools.cached_property
     def _hoped(self) -> tuple[float, ...]:
-        return self.hoped or tuple(HOPED * one for one in self.needed)
+        if self.hoped is not None:
+            return self.hoped
+        return tuple(HOPED * one for one in self.needed)
 
     @functools.cached_property
     def _free(self) -> list[bool]:

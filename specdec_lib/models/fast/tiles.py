@@ -2,9 +2,9 @@
 sixteen columns, in the order of the depth whatever the number of rows. Source: Van Zee and van de
 Geijn 2015 (BLIS), for a tile of sums in registers.
 
-The depth goes by in stretches that the first cache holds: all tiles of rows take one before the
-next, which is fetched meanwhile, each tile its share. So a pass takes as long as reading the
-weights or as multiplying them, whichever is longer, and not their sum.
+Where a tile has few rows (without AVX-512), the depth goes by in stretches that the first cache
+holds: all tiles take one before the next, which is fetched meanwhile, each tile its share. So
+weights are read from memory while they are multiplied.
 """
 
 import hashlib
@@ -152,29 +152,27 @@ def _tile(builder, add, sizes, counts, given, strides, fresh, stretch):
             builder.store(builder.load(place, align=4), total)
     steps, *share, small = stretch
     small = builder.icmp_signed("!=", small, ir.Constant(whole, 0))
+    ahead, stride = _ahead(builder, counts[0], sizes[0], strides[0], (steps, *share))
     with cgutils.for_range(builder, steps) as loop:
         offset, along = (builder.mul(loop.index, ir.Constant(whole, one)) for one in sizes)
         here = [builder.gep(panel, [offset]) for panel in panels]
-        for place in _ahead(builder, panels, sizes[0], strides[0], (loop.index, steps, *share)):
+        fetched = builder.add(ahead, builder.mul(loop.index, stride))
+        for panel, line in product(panels, range(0, sizes[0], 64)):
+            place = builder.gep(panel, [builder.add(fetched, ir.Constant(whole, line))])
             call(builder, "llvm.prefetch.p0", ir.VoidType(), place, *FETCH)
         add(builder, totals, here, [builder.gep(row, [along]) for row in rows], small)
     for total, place in both:
         builder.store(builder.load(total), place, align=4)
 
 
-def _ahead(builder, panels, size, stride, reached):
-    """The lines that are fetched in a step: of the next panels, as far on; or, in stretches, of the
-    next one, as far on as this share of the tiles is.
+def _ahead(builder, together, size, stride, share):
+    """Where in a panel fetching begins, and how far it goes on in a step: in the next panels, as
+    fast as this one is read; or, in stretches, in the next one, at this tile's share of that.
     """
-    index, steps, part, parts = reached
-    whole = stride.type
-    if STRETCH:
-        done = builder.add(builder.mul(part, steps), index)
-        offset = builder.mul(done, builder.sdiv(ir.Constant(whole, size), parts))
-        offset = builder.add(offset, ir.Constant(whole, STRETCH // size * size))
-    else:
-        offset = builder.mul(index, ir.Constant(whole, size))
-        offset = builder.add(offset, builder.mul(stride, ir.Constant(whole, len(panels))))
-    for panel in panels:
-        for line in range(0, size, 64):
-            yield builder.gep(panel, [builder.add(offset, ir.Constant(whole, line))])
+    steps, part, parts = share
+    if not STRETCH:
+        panels = builder.mul(stride, ir.Constant(stride.type, together))
+        return panels, ir.Constant(stride.type, size)
+    own = builder.sdiv(ir.Constant(stride.type, size), parts)
+    begun = builder.mul(builder.mul(part, steps), own)
+    return builder.add(begun, ir.Constant(stride.type, STRETCH // size * size)), own

@@ -56,6 +56,6 @@ def defaults(
     print(shown.to_string(index=False))
     print(f"where {DEFAULT} gain least:")
     print(slowest_kinds(table, DEFAULT).drop(columns="draft").round(3).to_string(index=False))
-    if place in (PLACE, PUBLISHED):
+    if place is not None and place.resolve() in (PLACE, PUBLISHED):
         replace_marked("defaults", readme_table(stored_defaults()), README)
     print_where([place])
