@@ -11,7 +11,7 @@ from transformers import LlamaForCausalLM
 
 from specdec_lib.core.chance import Chance, every_outcome
 from specdec_lib.core.context import Context
-from specdec_lib.core.decode import decode
+from specdec_lib.core.decode import decode, read_prompt, rounds
 from specdec_lib.core.protocols import Verdict
 from specdec_lib.core.tree import TokenTree
 from specdec_lib.core.verify import reject
@@ -227,3 +227,24 @@ def test_a_folder_that_lacks_the_tokens_that_its_draft_scores_is_refused(tmp_pat
     (tmp_path / READING).write_bytes(b"weights")
     with pytest.raises(ValueError, match=r"has a draft and lacks head\.json, the tokens that it"):
         reading_draft(tmp_path, target)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_prompt_that_was_read_is_not_read_again_and_rounds_are_the_same(kind):
+    target, draft = pair(kind)
+    tree = TreeDraft(draft, budget=5, depth=3)
+    prompt = Context.of([(7 * place) % 61 for place in range(30)])
+    other = Context.of((*prompt.tokens[:20], 1, 2, 3, 4, 5, 6))
+    chance = Chance(3, SAMPLERS[1])
+
+    def played(context: Context, again: bool):
+        read = read_prompt(target, tree, context, again=again)["target"].rows
+        found = rounds(target, tree, context, chance, max_new_tokens=12)
+        return read, [(one.emitted, one.usage["target"].rows) for one, _ in found]
+
+    for context, kept in ((prompt, len(prompt) - 2), (other, 20)):
+        rows, first = played(context, False)
+        assert rows == len(context) - 1
+        assert played(context, True) == (1, first)  # the last token's logits are computed again
+        played(prompt, False)
+        assert played(context, True) == (max(1, len(context) - 1 - kept), first)

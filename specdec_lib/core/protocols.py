@@ -89,6 +89,14 @@ class SourceReader(Protocol):
 
 
 @runtime_checkable
+class Rewinder(Protocol):
+    """A language model that can go back to the beginning of what it has read."""
+
+    def forget_after(self, context: Context) -> None:
+        """As `forget`, but keep what was read of the beginning of this context."""
+
+
+@runtime_checkable
 class StateKeeper(Protocol):
     """A language model that hands out its hidden states, which another model reads."""
 

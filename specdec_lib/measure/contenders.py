@@ -126,9 +126,10 @@ def time_rounds(
     on_start: Callable[[], object] = lambda: None,
 ) -> tuple[list[Round], float]:
     """The rounds of one generation, and the seconds from the start of the first to the end of the
-    last; `on_start` is called when the prompt has been read, just before.
+    last; `on_start` is called when the prompt has been read, just before. A prompt that the target
+    has read for the generation before is not read again.
     """
-    read_prompt(target, draft, Context.of(tuple(prompt)))
+    read_prompt(target, draft, Context.of(tuple(prompt)), again=True)
     limits = {"max_new_tokens": max_new_tokens, "rule": rule, "stop_tokens": stop_tokens}
     played = rounds(target, draft, prompt, chance, **limits)
     on_start()

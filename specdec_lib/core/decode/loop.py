@@ -9,7 +9,15 @@ from specdec_lib.core.chance import Chance
 from specdec_lib.core.context import Context
 from specdec_lib.core.decode.parts import learners_in, models_in, vocabularies_in
 from specdec_lib.core.kinds import Within, checked, shown
-from specdec_lib.core.protocols import Draft, LanguageModel, Learner, Rule, SourceReader, Usage
+from specdec_lib.core.protocols import (
+    Draft,
+    LanguageModel,
+    Learner,
+    Rewinder,
+    Rule,
+    SourceReader,
+    Usage,
+)
 from specdec_lib.core.tree import ROOT, TokenTree
 from specdec_lib.core.verify import look_up
 
@@ -162,17 +170,25 @@ def check_arguments(target: LanguageModel, draft: Draft, prompt: TokensSoFar) ->
     return context
 
 
-def read_prompt(target: LanguageModel, draft: Draft, prompt: Context) -> dict[str, Usage]:
-    """Every model forgets and, where it fits, reads all but the last token; usage by name."""
+def read_prompt(
+    target: LanguageModel, draft: Draft, prompt: Context, *, again: bool = False
+) -> dict[str, Usage]:
+    """Every model forgets and, where it fits, reads all but the last token; usage by name.
+
+    again    what a model still holds of this very prompt is kept, where it can go back to it
+    """
     models = models_in(target, draft).values()
     before = _usage(models)
+    given = min(prompt.prompt_tokens, max(1, len(prompt) - 1))
+    start = Context(prompt.tokens[:-1] or prompt.tokens, given, prompt.source)
     for model in models:
-        model.forget()
+        if again and isinstance(model, Rewinder):
+            model.forget_after(start)
+        else:
+            model.forget()
         if isinstance(model, SourceReader):
             model.read_source(prompt)
         if 1 < len(prompt) <= model.max_positions:
-            given = min(prompt.prompt_tokens, len(prompt) - 1)
-            start = Context(prompt.tokens[:-1], given, prompt.source)
             model.score(start, TokenTree.rooted(start))
     return _usage(models, before)
 

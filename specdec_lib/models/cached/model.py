@@ -71,6 +71,10 @@ class CachedModel:
         self._memory.clear()
 
     @in_turn
+    def forget_after(self, context: Context) -> None:
+        self._memory.clear_after(context)
+
+    @in_turn
     def score(self, context: Context, tree: TokenTree) -> Float[Tensor, "nodes vocab"]:
         check_root(context, tree, self.vocabulary, self.max_positions, self.name)
         ready = self._memory.ready

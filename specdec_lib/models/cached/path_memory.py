@@ -87,6 +87,17 @@ class BranchMemory:
         self._parents = {}
         self._last = ()
 
+    def clear_after(self, context: Context) -> None:
+        """Keep the beginning of a context where it was read from its first token on, and the
+        entries are those that reading it again would make; else forget everything.
+        """
+        shared = 0 if self.rereads or self.first else self._shared(context)
+        known = self.committed[:shared]
+        self.clear()
+        self.committed = known
+        self.used = shared
+        self._last = tuple(known)
+
     def score(self, context: Context, tree: TokenTree) -> Float[Tensor, "nodes scored"]:
         """The logits after each node, of unknown rows by one pass; not to be changed."""
         with self.whole_or_nothing():

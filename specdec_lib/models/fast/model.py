@@ -98,6 +98,10 @@ class FastModel:
         self._memory.clear()
 
     @in_turn
+    def forget_after(self, context: Context) -> None:
+        self._memory.clear_after(context)
+
+    @in_turn
     def score(self, context: Context, tree: TokenTree) -> Float[Tensor, "nodes vocab"]:
         self._prepare(context, tree)
         scored = self._memory.score(context, tree)
