@@ -4,19 +4,24 @@ from dataclasses import replace
 
 import pandas as pd
 import pytest
-from fakes import fixed_model
+from fakes import Linear, Says, fixed_model
 from tiny import tiny_ladder
 
-from specdec_lib.core.chance import Sampler
+from specdec_lib.core.chance import Chance, Sampler
+from specdec_lib.core.context import Context
 from specdec_lib.core.files import DATA
-from specdec_lib.core.tree import MatchTable
+from specdec_lib.core.protocols import Draft
+from specdec_lib.core.tree import MatchTable, TokenTree
+from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.paying import HOPED
-from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
+from specdec_lib.drafts.recycling import TokenRecycling
+from specdec_lib.drafts.trees.growing import ChainDraft
 from specdec_lib.measure import defaults, pages, racing
 from specdec_lib.measure.defaults import slowest_kinds, summarise_defaults
 from specdec_lib.measure.latency import needed
 from specdec_lib.measure.latency.needed import best_size, needed_tokens
 from specdec_lib.measure.latency.passes import time_passes
+from specdec_lib.measure.settings.ladder_drafts import copies
 from specdec_lib.measure.settings.names import AUTOREGRESSIVE
 from specdec_lib.measure.settings.usual import (
     COPIED,
@@ -46,13 +51,36 @@ def timed(monkeypatch):
     return with_rows
 
 
-def test_a_round_needs_the_tokens_that_plain_decoding_yields_in_its_time(ladder, timed):
-    timed(0.5)
-    tree = TreeDraft(ladder.draft, budget=8, depth=4)
-    assert needed_tokens(ladder.target, tree) == pytest.approx((4 * 1 + 10 + 8 * 0.5) / 10)
-    wide = TreeDraft(ladder.draft, widths=(3, 2))
-    assert needed_tokens(ladder.target, wide) == pytest.approx((2 * 1 + 10 + 9 * 0.5) / 10)
-    assert needed_tokens(ladder.target, ChainDraft(ladder.draft, 5)) == pytest.approx(1.75)
+def test_a_round_needs_the_tokens_that_plain_decoding_yields_in_its_time(clock):
+    class Slow:
+        """Takes 3 seconds, and guesses what some draft would."""
+
+        def __init__(self, draft: Draft) -> None:
+            self.draft = draft
+
+        def propose(self, context: Context, chance: Chance) -> TokenTree:
+            clock.now += 3
+            return self.draft.propose(context, chance)
+
+    target = Linear("target", clock, fixed=10, row=0.5, max_positions=4000)
+
+    def needs(draft: Draft) -> float:
+        return needed_tokens(target, draft, repeats=2)
+
+    assert needs(NoDraft()) == 1
+    assert needs(Slow(NoDraft())) == pytest.approx(13.5 / 10.5)
+    assert needs(Slow(Says((7, 8, 9)))) == pytest.approx((3 + 10 + 4 * 0.5) / 10.5)
+    assert needs(copies(5, 2)) == pytest.approx((10 + 6 * 0.5) / 10.5)  # the text repeats itself
+    target.row = -0.5
+    assert needs(Says((7, 8, 9))) == 1  # never less
+
+
+def test_rounds_are_timed_where_the_models_have_room_and_with_no_draft_that_learns():
+    target, draft = (fixed_model((0.6, 0.3, 0.1), name) for name in ("target", "draft"))
+    short = replace(draft, max_positions=12)
+    assert needed_tokens(target, ChainDraft(short, 3), sampler=Sampler(1.0), repeats=1) >= 1
+    with pytest.raises(ValueError, match="timing rounds takes no draft that learns"):
+        needed_tokens(target, TokenRecycling())
 
 
 def test_the_size_follows_from_what_rows_cost_and_how_often_guesses_are_right(ladder, timed):

@@ -2,22 +2,29 @@
 best, where nothing was tuned.
 """
 
-from collections.abc import Iterable
-from itertools import accumulate, product
-from operator import mul
+from collections.abc import Iterable, Iterator
+from itertools import product
+from statistics import median
 
-from specdec_lib.core.chance import Sampler
+from specdec_lib.core.chance import Chance, Sampler
+from specdec_lib.core.context import Context
+from specdec_lib.core.decode import read_prompt, rounds
+from specdec_lib.core.decode.parts import models_in, refuse_learners
 from specdec_lib.core.kinds import checked
-from specdec_lib.core.protocols import LanguageModel
+from specdec_lib.core.protocols import Draft, LanguageModel
 from specdec_lib.core.tree import MatchTable
-from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
+from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.measure.latency.passes import curves, pass_tables, time_passes
 from specdec_lib.measure.settings.ladder_drafts import LadderDrafts
+from specdec_lib.measure.settings.setting import GREEDY
 from specdec_lib.measure.settings.usual import COPIED, Size, usual_model
 from specdec_lib.theory import PassTable, best_tree, expected_tokens
 from specdec_lib.workload import Ladder
 
 REPEATS = 9
+ROUNDS = 6  # of a draft, and as many of plain decoding, in a turn
+PERIOD = 16  # tokens after which the text in which rounds are timed repeats itself
+MOST = 64  # tokens of a round, more than any draft guesses here
 CONTEXT = 256  # tokens that were read before, where the models have room for them
 BUDGETS = (1, 2, 3, 4, 6, 8, 12)
 DEPTHS = (1, 2, 3, 4, 6)
@@ -25,16 +32,32 @@ DEPTHS = (1, 2, 3, 4, 6)
 
 @checked
 def needed_tokens(
-    target: LanguageModel, draft: TreeDraft | ChainDraft, *, repeats: int = REPEATS
+    target: LanguageModel, draft: Draft, *, sampler: Sampler = GREEDY, repeats: int = REPEATS
 ) -> float:
-    """How many times as long as a round of plain decoding a round with this tree or chain takes: so
-    many tokens it has to yield to pay. Passes are timed here and now, as medians, and a tree is
-    taken to be as large as it can be.
+    """How many times as long as a round of plain decoding a round with this draft takes: so many
+    tokens it has to yield to pay. Rounds of both are timed here and now, in turns, as medians, in a
+    text that repeats itself: what copies has something to copy there.
+
+    repeats    turns of `ROUNDS` rounds each, after one that is not timed
+
+    Raises ValueError for a draft that learns while it decodes.
     """
-    tree = draft.as_tree if isinstance(draft, ChainDraft) else draft
-    levels, guesses = _largest(tree)
-    own, verify = _timed(target, tree.model, [guesses + 1], repeats)
-    return _round(own, verify, levels, guesses)
+    refuse_learners("timing rounds", draft)
+    room = min(model.max_positions for model in models_in(target, draft).values())
+    length = max(1, min(CONTEXT, room // 2))
+    count = min(ROUNDS, room - length)
+    period = min(PERIOD, target.vocabulary)
+    text = [target.vocabulary * (at % period) // period for at in range(length + count)]
+    start = Context.of(text[:length])
+    seconds: dict[str, list[float]] = {"plain": [], "with the draft": []}
+    for turn in range(repeats + 1):
+        for own, its in zip(seconds.values(), (NoDraft(), draft), strict=True):
+            read_prompt(target, its, start, again=True)
+            took = list(_rounds_along(target, its, start, text[length:], Chance(0, sampler)))
+            if turn:
+                own += took
+    plain, drafted = map(median, seconds.values())
+    return max(1.0, drafted / plain)
 
 
 @checked
@@ -81,16 +104,16 @@ def _timed(
     return tables[model.name], tables[target.name]
 
 
+def _rounds_along(
+    target: LanguageModel, draft: Draft, context: Context, text: Iterable[int], chance: Chance
+) -> Iterator[float]:
+    """The seconds of a round at every token of a text that goes on after a context."""
+    for token in text:
+        played, _ = next(rounds(target, draft, context, chance, max_new_tokens=MOST))
+        yield played.seconds
+        context = context.extended((token,))
+
+
 def _round(own: PassTable, verify: PassTable, levels: int, guesses: int) -> float:
     """The seconds of a round ÷ those of plain decoding's."""
     return max(1.0, (levels * own.at(1) + verify.at(guesses + 1)) / verify.at(1))
-
-
-def _largest(tree: TreeDraft) -> tuple[int, int]:
-    """Levels and guesses of the largest tree that a draft can propose."""
-    if tree.shape is not None:
-        return tree.shape.depth, tree.shape.guesses
-    if tree.budget is not None:
-        return min(tree.depth, tree.budget), tree.budget
-    widths = tree.widths or ()
-    return len(widths), sum(accumulate(widths, mul))
