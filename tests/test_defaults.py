@@ -19,7 +19,7 @@ from specdec_lib.drafts.trees.growing import ChainDraft
 from specdec_lib.measure import defaults, pages, racing
 from specdec_lib.measure.defaults import slowest_kinds, summarise_defaults
 from specdec_lib.measure.latency import needed
-from specdec_lib.measure.latency.needed import best_size, needed_tokens
+from specdec_lib.measure.latency.needed import ROUNDS, best_size, needed_tokens
 from specdec_lib.measure.latency.passes import time_passes
 from specdec_lib.measure.settings.ladder_drafts import copies
 from specdec_lib.measure.settings.names import AUTOREGRESSIVE
@@ -73,6 +73,16 @@ def test_a_round_needs_the_tokens_that_plain_decoding_yields_in_its_time(clock):
     assert needs(copies(5, 2)) == pytest.approx((10 + 6 * 0.5) / 10.5)  # the text repeats itself
     target.row = -0.5
     assert needs(Says((7, 8, 9))) == 1  # never less
+
+
+def test_no_timed_round_finds_its_guesses_read_before(ladder):
+    def rows(draft: Draft) -> int:
+        before = ladder.target.usage.rows
+        needed_tokens(ladder.target, draft, repeats=2)
+        return ladder.target.usage.rows - before
+
+    rows(NoDraft())  # reads the text
+    assert rows(copies(3, 2)) - rows(NoDraft()) == 3 * ROUNDS * 3
 
 
 def test_rounds_are_timed_where_the_models_have_room_and_with_no_draft_that_learns():

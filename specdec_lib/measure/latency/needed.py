@@ -45,15 +45,14 @@ def needed_tokens(
     refuse_learners("timing rounds", draft)
     room = min(model.max_positions for model in models_in(target, draft).values())
     length = max(1, min(CONTEXT, room // 2))
-    count = min(ROUNDS, room - length)
     period = min(PERIOD, target.vocabulary)
-    text = [target.vocabulary * (at % period) // period for at in range(length + count)]
+    text = tuple(target.vocabulary * (at % period) // period for at in range(room))
     start = Context.of(text[:length])
     seconds: dict[str, list[float]] = {"plain": [], "with the draft": []}
     for turn in range(repeats + 1):
         for own, its in zip(seconds.values(), (NoDraft(), draft), strict=True):
             read_prompt(target, its, start, again=True)
-            took = list(_rounds_along(target, its, start, text[length:], Chance(0, sampler)))
+            took = list(_rounds_along(target, its, start, text, Chance(0, sampler)))
             if turn:
                 own += took
     plain, drafted = map(median, seconds.values())
@@ -105,13 +104,18 @@ def _timed(
 
 
 def _rounds_along(
-    target: LanguageModel, draft: Draft, context: Context, text: Iterable[int], chance: Chance
+    target: LanguageModel, draft: Draft, context: Context, text: tuple[int, ...], chance: Chance
 ) -> Iterator[float]:
-    """The seconds of a round at every token of a text that goes on after a context."""
-    for token in text:
+    """The seconds of `ROUNDS` rounds along a text that a context begins: of each round, what the
+    text has is accepted, and a token that was not read before comes after it.
+    """
+    for _ in range(ROUNDS):
+        left = text[len(context) :]
+        if not left:
+            return
         played, _ = next(rounds(target, draft, context, chance, max_new_tokens=MOST))
         yield played.seconds
-        context = context.extended((token,))
+        context = context.extended(left[: played.tree.guessed(left) + 1])
 
 
 def _round(own: PassTable, verify: PassTable, levels: int, guesses: int) -> float:
