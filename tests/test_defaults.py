@@ -91,6 +91,8 @@ def test_rounds_are_timed_where_the_models_have_room_and_with_no_draft_that_lear
     assert needed_tokens(target, ChainDraft(short, 3), sampler=Sampler(1.0), repeats=1) >= 1
     with pytest.raises(ValueError, match="timing rounds takes no draft that learns"):
         needed_tokens(target, TokenRecycling())
+    with pytest.raises(ValueError, match=r"repeats of needed_tokens .* got 0"):
+        needed_tokens(target, NoDraft(), repeats=0)
 
 
 def test_the_size_follows_from_what_rows_cost_and_how_often_guesses_are_right(ladder, timed):

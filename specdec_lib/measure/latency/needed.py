@@ -12,7 +12,7 @@ from specdec_lib.core.decode import read_prompt, rounds
 from specdec_lib.core.decode.parts import models_in, refuse_learners
 from specdec_lib.core.kinds import checked
 from specdec_lib.core.protocols import Draft, LanguageModel
-from specdec_lib.core.tree import MatchTable
+from specdec_lib.core.tree import Count, MatchTable
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.measure.latency.passes import curves, pass_tables, time_passes
 from specdec_lib.measure.settings.ladder_drafts import LadderDrafts
@@ -24,7 +24,6 @@ from specdec_lib.workload import Ladder
 REPEATS = 9
 ROUNDS = 6  # of a draft, and as many of plain decoding, in a turn
 PERIOD = 16  # tokens after which the text in which rounds are timed repeats itself
-MOST = 64  # tokens of a round, more than any draft guesses here
 CONTEXT = 256  # tokens that were read before, where the models have room for them
 BUDGETS = (1, 2, 3, 4, 6, 8, 12)
 DEPTHS = (1, 2, 3, 4, 6)
@@ -32,7 +31,7 @@ DEPTHS = (1, 2, 3, 4, 6)
 
 @checked
 def needed_tokens(
-    target: LanguageModel, draft: Draft, *, sampler: Sampler = GREEDY, repeats: int = REPEATS
+    target: LanguageModel, draft: Draft, *, sampler: Sampler = GREEDY, repeats: Count = REPEATS
 ) -> float:
     """How many times as long as a round of plain decoding a round with this draft takes: so many
     tokens it has to yield to pay. Rounds of both are timed here and now, in turns, as medians, in a
@@ -113,7 +112,7 @@ def _rounds_along(
         left = text[len(context) :]
         if not left:
             return
-        played, _ = next(rounds(target, draft, context, chance, max_new_tokens=MOST))
+        played, _ = next(rounds(target, draft, context, chance, max_new_tokens=len(text)))
         yield played.seconds
         context = context.extended(left[: played.tree.guessed(left) + 1])
 
