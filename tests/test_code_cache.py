@@ -10,6 +10,7 @@ from pathlib import Path
 import numba
 import pytest
 
+from specdec_lib.models.fast import tiles
 from specdec_lib.models.fast.tiles import compiled
 
 DAMAGES = {
@@ -49,6 +50,14 @@ def test_a_function_whose_stored_code_is_damaged_is_compiled_again(files, damage
         assert hits(compiled()(one_more)) == 0
         assert hits(compiled()(one_more)) == 1  # stored again
     assert files() == [*whole]
+
+
+def test_code_that_was_compiled_from_another_version_is_compiled_again(files, monkeypatch):
+    """Of the loops, which lie in another file than the functions that they are compiled into."""
+    assert [hits(compiled()(one_more)) for _ in range(2)] == [0, 1]
+    monkeypatch.setattr(tiles, "DIGEST", "of another version")
+    assert [hits(compiled()(one_more)) for _ in range(2)] == [0, 1]
+    assert len(files()) == 2, "what is stale does not pile up"
 
 
 def test_numba_itself_fails_at_every_start_so_this_is_worth_a_test(files):

@@ -1,6 +1,7 @@
 """The draft that nobody tuned: its size, what it is timed beside, and the table of the command."""
 
 from dataclasses import replace
+from statistics import mean
 
 import pandas as pd
 import pytest
@@ -19,12 +20,18 @@ from specdec_lib.drafts.trees.growing import ChainDraft
 from specdec_lib.measure import defaults, pages, racing
 from specdec_lib.measure.defaults import slowest_kinds, summarise_defaults
 from specdec_lib.measure.latency import needed
-from specdec_lib.measure.latency.needed import ROUNDS, best_size, needed_tokens
+from specdec_lib.measure.latency.needed import (
+    ROUNDS,
+    TRIED,
+    best_sizes,
+    needed_tokens,
+    usual_size,
+)
 from specdec_lib.measure.latency.passes import time_passes
 from specdec_lib.measure.settings.ladder_drafts import copies
 from specdec_lib.measure.settings.names import AUTOREGRESSIVE
 from specdec_lib.measure.settings.usual import (
-    COPIED,
+    COPIES,
     DEFAULT,
     LEAST,
     Size,
@@ -32,6 +39,8 @@ from specdec_lib.measure.settings.usual import (
     usual_settings,
 )
 from specdec_lib.measure.target_text import chosen_prompts
+from specdec_lib.suite.distil.places import TEXT
+from specdec_lib.suite.distil.shards import read_text
 from specdec_lib.theory import PassTable
 from tests.verbs import run
 
@@ -95,18 +104,64 @@ def test_rounds_are_timed_where_the_models_have_room_and_with_no_draft_that_lear
         needed_tokens(target, NoDraft(), repeats=0)
 
 
-def test_the_size_follows_from_what_rows_cost_and_how_often_guesses_are_right(ladder, timed):
+def test_the_sizes_follow_from_what_rows_cost_and_how_often_guesses_are_right(ladder, timed):
     often, seldom = MatchTable((0.7, 0.15, 0.05)), MatchTable((0.3, 0.1, 0.05))
+
+    def best(match: MatchTable) -> tuple[int, int, float]:
+        return best_sizes(ladder.target, ladder.draft, match)[0]
+
     timed(0.1)
-    large = best_size(ladder.target, ladder.draft, often)
-    small = best_size(ladder.target, ladder.draft, seldom)
-    assert large.budget > small.budget and large.depth > small.depth
+    budget, depth, hoped = best(often)
+    assert budget > best(seldom)[0] and depth > best(seldom)[1] and hoped > best(seldom)[2]
+    found = best_sizes(ladder.target, ladder.draft, often)
+    assert len({one[:2] for one in found}) == len(found) > TRIED
     timed(4.0)
-    assert best_size(ladder.target, ladder.draft, often).budget < large.budget
-    assert best_size(ladder.target, ladder.draft, seldom)[:2] == (1, 1)
-    size = best_size(ladder.target, ladder.draft, seldom)
-    assert size.needed == pytest.approx(1.5) and size.hoped == pytest.approx(1.3)
-    assert size.copying == pytest.approx((10 + 8 * 4) / 10)
+    assert best(often)[0] < budget
+    assert best(seldom) == (1, 1, pytest.approx(1.3))
+
+
+def test_the_default_takes_what_brings_most_tokens_for_the_time_of_its_rounds(ladder, monkeypatch):
+    sizes = [(4, 3, 2.0), (2, 2, 1.8), (1, 1, 1.5), (8, 4, 9.0)]
+    monkeypatch.setattr(needed, "best_sizes", lambda *given: sizes)
+    seen = {}
+
+    def prices(*trees: float, per_copy: float) -> Size:
+        def told(target, drafts, sampler, repeats):
+            seen[sampler] = drafts
+            return [*trees, *(1 + per_copy * one.length for one in drafts[TRIED:])]
+
+        monkeypatch.setattr(needed, "_needed_by_turns", told)
+        return usual_size(ladder, sampler)
+
+    for sampler, lengths in ((Sampler(0), (8, 3)), (Sampler(1.0), (4, 3)), (Sampler(2.0), (4, 3))):
+        quick = prices(1.8, 1.2, 1.1, per_copy=0.01)
+        assert quick[:4] == (2, 2, 1.2, 1.8)
+        slow = prices(1.2, 1.2, 1.3, per_copy=0.5)
+        assert slow[:4] == (4, 3, 1.2, 2.0)
+        assert (quick.length, slow.length) == lengths
+        assert (quick.copying, slow.copying) == (pytest.approx(1.08), pytest.approx(2.5))
+        assert [one.budget for one in seen[sampler][:TRIED]] == [4, 2, 1]
+        assert [(one.length, one.least) for one in seen[sampler][TRIED:]] == [
+            (length, LEAST) for length in COPIES
+        ]
+
+
+def test_what_copies_bring_is_what_they_bring_in_the_text_kept_out():
+    """In every eighth conversation; a round that copies fewer than `LEAST` is a plain one."""
+    for length, told in COPIES.items():
+        draft = copies(length, LEAST)
+        counted: dict[bool, list[int]] = {True: [], False: []}
+        for one in read_text(TEXT / "kept-out")[::8]:
+            for first, end in one.answers:
+                context = Context.of(one.ids[:first])
+                while len(context) < end:
+                    left = one.ids[len(context) : end]
+                    tree = draft.propose(context, Chance(0))
+                    right = tree.guessed(left)
+                    if tree.guesses >= LEAST:
+                        counted[one.greedy].append(1 + right)
+                    context = context.extended(left[: 1 + right])
+        assert told == pytest.approx([mean(counted[greedy]) for greedy in (True, False)], rel=0.12)
 
 
 @pytest.mark.parametrize("positions, rows, context", [(512, 13, 256), (24, 13, 1), (16, 5, 1)])
@@ -120,16 +175,17 @@ def test_passes_are_timed_where_both_models_have_room(positions, rows, context, 
     monkeypatch.setattr(needed, "time_passes", spy)
     target, draft = (fixed_model((0.6, 0.3, 0.1), name) for name in ("target", "draft"))
     short = replace(draft, max_positions=positions)
-    size = best_size(target, short, MatchTable(), repeats=1)
+    sizes = best_sizes(target, short, MatchTable(), repeats=1)
     assert (max(asked["rows"]), asked["contexts"]) == (rows, [context])
-    assert size.depth <= size.budget
+    assert all(depth <= budget for budget, depth, _ in sizes)
 
 
 def test_the_default_drafts_with_the_model_that_reads_where_there_is_one(ladder):
-    size = Size(6, 3, 1.4, 2.2, 1.8)
+    size = Size(6, 3, 1.4, 2.2, 5, 1.8)
     for its, name in ((ladder, "draft"), (tiny_ladder(reads=True), "reading")):
         switched = usual_draft(its, Sampler(0), size)
-        assert switched.parts[0] is COPIED and switched.least == LEAST
+        assert (switched.parts[0].length, switched.parts[0].least) == (5, LEAST)
+        assert switched.least == LEAST
         assert (switched.parts[1].model.name, switched.parts[1].budget) == (name, 6)
         assert switched.needed == (1.8, 1.4) and switched.hoped == (HOPED * 1.8, 2.2)
         others = [one.name for one in usual_settings(its, Sampler(0), size)]
@@ -141,14 +197,14 @@ def test_the_command_times_every_draft_on_every_prompt_and_goes_on(monkeypatch, 
     ladder = tiny_ladder(runtime="fast", reads=True)
     monkeypatch.setattr(defaults, "load_ladder", lambda **options: ladder)
     monkeypatch.setattr(defaults, "cache_folder", lambda: tmp_path)
-    monkeypatch.setattr(defaults, "usual_size", lambda *given: Size(4, 2, 1.5, 2.0, 1.5))
+    monkeypatch.setattr(defaults, "usual_size", lambda *given: Size(4, 2, 1.5, 2.0, 6, 1.5))
     line = f"--limit 1 --max-new-tokens 6 --editions exact --csv {tmp_path / 'table.csv'}"
     run("measure", "defaults", *line.split())
     table = pd.read_csv(tmp_path / "table.csv")
     prompts = chosen_prompts(None, "held-out", 1)
     assert len(table) == 2 * len(prompts) * 6 and set(table.edition) == {"exact"}
     assert table.groupby(["sampling", "prompt"]).tokens.nunique().eq(1).all()
-    assert (table.needed == 1.5).all() and (table.budget == 4).all()
+    assert (table.needed == 1.5).all() and (table.length == 6).all()
     told = capsys.readouterr().out
     assert f"where {DEFAULT} gain least" in told
     monkeypatch.setattr(racing, "race", lambda *given, **options: pytest.fail("timed again"))

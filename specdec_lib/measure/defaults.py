@@ -30,7 +30,7 @@ SAMPLERS = (GREEDY, TOP_50)
 EDITIONS = {"exact": "fast", "int8": "int8"}  # of the target, and the runtime it is loaded on
 TOKENS = 64  # new ones per prompt, at most
 COLUMNS = """edition sampling domain prompt draft tokens rounds seconds budget depth needed
-    hoped copying repetition load machine""".split()
+    hoped length copying repetition load machine""".split()
 
 
 def measure_defaults(
@@ -63,7 +63,7 @@ def time_defaults(prompts: Sequence[Prompt], edition: str, tokens: int) -> pd.Da
 
 
 def _size(ladder: Ladder, sampler: Sampler) -> list[Row]:
-    """The size of the tree, by the passes of this machine."""
+    """The sizes of the tree and of the copies, by rounds on this machine."""
     return [usual_size(ladder, sampler)._asdict()]
 
 

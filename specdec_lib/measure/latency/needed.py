@@ -2,7 +2,7 @@
 best, where nothing was tuned.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import product
 from statistics import median
 
@@ -15,9 +15,9 @@ from specdec_lib.core.protocols import Draft, LanguageModel
 from specdec_lib.core.tree import Count, MatchTable
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.measure.latency.passes import curves, pass_tables, time_passes
-from specdec_lib.measure.settings.ladder_drafts import LadderDrafts
+from specdec_lib.measure.settings.ladder_drafts import LadderDrafts, copies
 from specdec_lib.measure.settings.setting import GREEDY
-from specdec_lib.measure.settings.usual import COPIED, Size, usual_model
+from specdec_lib.measure.settings.usual import COPIES, LEAST, Size, usual_model
 from specdec_lib.theory import PassTable, best_tree, expected_tokens
 from specdec_lib.workload import Ladder
 
@@ -27,6 +27,7 @@ PERIOD = 16  # tokens after which the text in which rounds are timed repeats its
 CONTEXT = 256  # tokens that were read before, where the models have room for them
 BUDGETS = (1, 2, 3, 4, 6, 8, 12)
 DEPTHS = (1, 2, 3, 4, 6)
+TRIED = 3  # trees whose rounds are timed
 
 
 @checked
@@ -41,48 +42,72 @@ def needed_tokens(
 
     Raises ValueError for a draft that learns while it decodes.
     """
-    refuse_learners("timing rounds", draft)
-    room = min(model.max_positions for model in models_in(target, draft).values())
+    [needed] = _needed_by_turns(target, [draft], sampler, repeats)
+    return needed
+
+
+@checked
+def best_sizes(
+    target: LanguageModel, model: LanguageModel, match: MatchTable, *, repeats: int = REPEATS
+) -> list[tuple[int, int, float]]:
+    """Budget and depth of trees of this model, those first that gain most by passes timed here and
+    now, each with the tokens per round that the match table foretells: where guesses are right as
+    often as it says for their ranks, whatever the gaps. No two have the same shape.
+    """
+    rates = match.rates
+    own, verify = _timed(target, model, [guesses + 1 for guesses in BUDGETS], repeats)
+    found: dict[tuple[int, int, float], float] = {}
+    for budget, depth in product(BUDGETS, DEPTHS):
+        shape = best_tree([rates], budget, depth)
+        hoped = expected_tokens(shape, [rates])
+        seconds = shape.depth * own.at(1) + verify.at(shape.guesses + 1)
+        found[budget, shape.depth, hoped] = hoped / max(1.0, seconds / verify.at(1))
+    return sorted(found, key=found.__getitem__, reverse=True)
+
+
+def usual_size(ladder: Ladder, sampler: Sampler, *, repeats: Count = REPEATS) -> Size:
+    """The sizes of the tree and of the copies of `settings.usual` on this machine: of the `TRIED`
+    trees that passes speak for, and of the lengths of `COPIES`, those that bring most tokens for
+    the time that their rounds take here and now.
+    """
+    name = usual_model(ladder)
+    drafts = LadderDrafts(ladder, sampler)
+    sizes = best_sizes(ladder.target, drafts.models[name], ladder.match(name, sampler))[:TRIED]
+    trees = [drafts.tree(budget, depth, model=name) for budget, depth, _ in sizes]
+    copied = [copies(length, LEAST) for length in COPIES]
+    needed = _needed_by_turns(ladder.target, [*trees, *copied], sampler, repeats)
+    sampled = min(sampler.temperature, 1.0)
+    brought = [(1 - sampled) * greedy + sampled * drawn for greedy, drawn in COPIES.values()]
+    tokens = [*(hoped for *_, hoped in sizes), *brought]
+    gains = [each / price for each, price in zip(tokens, needed, strict=True)]
+    tree = max(range(len(sizes)), key=gains.__getitem__)
+    copy = max(range(len(sizes), len(gains)), key=gains.__getitem__)
+    budget, depth, hoped = sizes[tree]
+    length = copied[copy - len(sizes)].length
+    return Size(budget, depth, needed[tree], hoped, length, needed[copy])
+
+
+def _needed_by_turns(
+    target: LanguageModel, drafts: Sequence[Draft], sampler: Sampler, repeats: int
+) -> list[float]:
+    """`needed_tokens` of each of several drafts, which take turns with plain decoding."""
+    for draft in drafts:
+        refuse_learners("timing rounds", draft)
+    room = min(model.max_positions for one in drafts for model in models_in(target, one).values())
     length = max(1, min(CONTEXT, room // 2))
     period = min(PERIOD, target.vocabulary)
     text = tuple(target.vocabulary * (at % period) // period for at in range(room))
     start = Context.of(text[:length])
-    seconds: dict[str, list[float]] = {"plain": [], "with the draft": []}
+    racing = [NoDraft(), *drafts]
+    seconds: list[list[float]] = [[] for _ in racing]
     for turn in range(repeats + 1):
-        for own, its in zip(seconds.values(), (NoDraft(), draft), strict=True):
-            read_prompt(target, its, start, again=True)
-            took = list(_rounds_along(target, its, start, text, Chance(0, sampler)))
+        for own, draft in zip(seconds, racing, strict=True):
+            read_prompt(target, draft, start, again=True)
+            took = list(_rounds_along(target, draft, start, text, Chance(0, sampler)))
             if turn:
                 own += took
-    plain, drafted = map(median, seconds.values())
-    return max(1.0, drafted / plain)
-
-
-@checked
-def best_size(
-    target: LanguageModel, model: LanguageModel, match: MatchTable, *, repeats: int = REPEATS
-) -> Size:
-    """The size with which a tree of this model gains most, by passes timed here and now, where its
-    guesses are right as often as the match table says for their ranks, whatever the gaps.
-    """
-    rates = match.rates
-    sizes = [*BUDGETS, COPIED.length]
-    own, verify = _timed(target, model, [guesses + 1 for guesses in sizes], repeats)
-    copying = _round(own, verify, 0, COPIED.length)
-    found = []
-    for budget, depth in product(BUDGETS, DEPTHS):
-        shape = best_tree([rates], budget, depth)
-        needed = _round(own, verify, shape.depth, shape.guesses)
-        hoped = expected_tokens(shape, [rates])
-        found.append(Size(budget, shape.depth, needed, hoped, copying))
-    return max(found, key=lambda size: size.hoped / size.needed)
-
-
-def usual_size(ladder: Ladder, sampler: Sampler) -> Size:
-    """The size of the tree of `settings.usual` on this machine."""
-    name = usual_model(ladder)
-    model = LadderDrafts(ladder, sampler).models[name]
-    return best_size(ladder.target, model, ladder.match(name, sampler))
+    plain, *drafted = map(median, seconds)
+    return [max(1.0, one / plain) for one in drafted]
 
 
 def _timed(
@@ -115,8 +140,3 @@ def _rounds_along(
         played, _ = next(rounds(target, draft, context, chance, max_new_tokens=len(text)))
         yield played.seconds
         context = context.extended(left[: played.tree.guessed(left) + 1])
-
-
-def _round(own: PassTable, verify: PassTable, levels: int, guesses: int) -> float:
-    """The seconds of a round ÷ those of plain decoding's."""
-    return max(1.0, (levels * own.at(1) + verify.at(guesses + 1)) / verify.at(1))

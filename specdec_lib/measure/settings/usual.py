@@ -12,24 +12,28 @@ from specdec_lib.measure.settings.names import AUTOREGRESSIVE
 from specdec_lib.measure.settings.setting import Setting
 from specdec_lib.workload import Ladder
 
-COPIED = copies(8, 2)
 LEAST = 2  # fewer copies are passed over
+# by their number at most, the tokens of a round in which copies guess: in greedy text, and in text
+# drawn at temperature 1; counted in `data/text/kept-out`
+COPIES = {3: (2.94, 1.61), 4: (3.38, 1.65), 6: (4.12, 1.69), 8: (4.63, 1.71)}
 DEFAULT = "copies, else a tree, where they pay"
 
 
 class Size(NamedTuple):
-    """A best-first tree's size, and what a round must yield.
+    """A best-first tree's size, the number of copies, and what a round must yield.
 
-    budget, depth    guesses and levels
-    needed           tokens per round from which on it pays
+    budget, depth    guesses and levels of the tree
+    needed           tokens per round from which on the tree pays
     hoped            those that its model's match table foretells
-    copying          tokens per round from which on `COPIED` pays
+    length           of copies, at most
+    copying          tokens per round from which on they pay
     """
 
     budget: int
     depth: int
     needed: float
     hoped: float
+    length: int
     copying: float
 
 
@@ -44,7 +48,8 @@ def usual_draft(ladder: Ladder, sampler: Sampler, size: Size) -> FirstPaying:
     """
     tree = LadderDrafts(ladder, sampler).tree(size.budget, size.depth, model=usual_model(ladder))
     needed = size.copying, size.needed
-    return FirstPaying((COPIED, tree), needed, (HOPED * size.copying, size.hoped), LEAST)
+    hoped = HOPED * size.copying, size.hoped
+    return FirstPaying((copies(size.length, LEAST), tree), needed, hoped, LEAST)
 
 
 def usual_settings(ladder: Ladder, sampler: Sampler, size: Size) -> list[Setting]:
@@ -53,11 +58,12 @@ def usual_settings(ladder: Ladder, sampler: Sampler, size: Size) -> list[Setting
     """
     drafts = LadderDrafts(ladder, sampler)
     tree = drafts.tree(size.budget, size.depth, model=usual_model(ladder))
+    copied = copies(size.length, LEAST)
     named = {
         AUTOREGRESSIVE: NoDraft(),
-        "copies": COPIED,
+        "copies": copied,
         "tree": tree,
-        "copies, else a tree": FirstDraft((COPIED, tree), LEAST),
+        "copies, else a tree": FirstDraft((copied, tree), LEAST),
         DEFAULT: usual_draft(ladder, sampler, size),
     }
     if ladder.reading is not None:

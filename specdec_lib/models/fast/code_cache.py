@@ -1,4 +1,5 @@
-"""Numba's cache of compiled code, in which a damaged file is as good as none.
+"""Numba's cache of compiled code, in which a damaged file, or one that was compiled from another
+version of the code, is as good as none.
 
 Numba reads a file that was cut short, by a full disk or a killed copy, into a traceback, at every
 later start. Here each file ends in the SHA-256 of what stands before; one that does not is deleted
@@ -38,11 +39,15 @@ class CheckedFiles(IndexDataCacheFile):
 
 
 class CheckedCache(FunctionCache):
-    """The cache of one compiled function, on checked files."""
+    """The cache of one compiled function, on checked files.
 
-    def __init__(self, function: Callable) -> None:
+    version    of all code that may be compiled into it: Numba itself asks for the date of the
+               function's own file alone
+    """
+
+    def __init__(self, function: Callable, version: str) -> None:
         super().__init__(function)
-        stamp = self._impl.locator.get_source_stamp()
+        stamp = self._impl.locator.get_source_stamp(), version
         self._cache_file = CheckedFiles(self.cache_path, self._impl.filename_base, stamp)
 
 

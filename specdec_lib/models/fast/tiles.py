@@ -9,13 +9,12 @@ weights are read from memory while they are multiplied.
 
 import hashlib
 import inspect
-import os
 from collections.abc import Callable
 from itertools import product
 from pathlib import Path
 from typing import Any, no_type_check
 
-from llvmlite import ir
+from llvmlite import binding, ir
 from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
@@ -25,6 +24,7 @@ from specdec_lib.models.fast.products import (
     BYTE,
     COLUMNS,
     DOT_PRODUCTS,
+    FEATURES,
     FLOATS,
     FORMATS,
     INT,
@@ -40,15 +40,15 @@ THREADS: int = config.NUMBA_NUM_THREADS
 ROWS, TOGETHER, FEW_ROWS = (16, 2, 2) if DOT_PRODUCTS else (6, 1, 0)
 # bytes of a panel that all tiles take in turn; 0 where one tile has all rows: the whole depth
 STRETCH = 0 if DOT_PRODUCTS else 6144
-# to read: a stretch ahead into all caches, or a panel ahead, to leave them to others
-FETCH = [ir.Constant(INT, one) for one in (0, 3 if STRETCH else 0, 1)]
+# bytes of a panel from what is multiplied to what is fetched; 0 for the next panels, which suits
+# AMD's processors, past all caches but the first: Intel's forget those lines before they are used
+AHEAD = 0 if FEATURES and binding.get_host_cpu_name().startswith("znver") else 8192
+# to read, into all caches or the first alone
+FETCH = [ir.Constant(INT, one) for one in (0, 3 if STRETCH or AHEAD else 0, 1)]
 
 HERE = Path(__file__).parent
 COMPILED = (*sorted(HERE.glob("*.py")), HERE.parent / "katz" / "trie.py")
 DIGEST = hashlib.sha256(b"".join(path.read_bytes() for path in COMPILED)).hexdigest()[:16]
-if not config.CACHE_DIR and os.access(HERE, os.W_OK):
-    # Numba's cache checks the date of one file; what is compiled here depends on all of these
-    config.CACHE_DIR = str(HERE / "__pycache__" / f"compiled-{DIGEST}")
 
 
 def compiled(fastmath: set[str] | bool = False, parallel: dict | bool = False) -> Callable:
@@ -59,7 +59,7 @@ def compiled(fastmath: set[str] | bool = False, parallel: dict | bool = False) -
     def compile_and_store(function: Callable) -> Callable:
         # without the checks that tests wrap every function in
         dispatcher: Any = compile_it(inspect.unwrap(function))
-        dispatcher._cache = CheckedCache(dispatcher.py_func)  # what `cache=True` sets, but checked
+        dispatcher._cache = CheckedCache(dispatcher.py_func, DIGEST)  # what `cache=True` sets
         return dispatcher
 
     return compile_and_store
@@ -166,13 +166,15 @@ def _tile(builder, add, sizes, counts, given, strides, fresh, stretch):
 
 
 def _ahead(builder, together, size, stride, share):
-    """Where in a panel fetching begins, and how far it goes on in a step: in the next panels, as
-    fast as this one is read; or, in stretches, in the next one, at this tile's share of that.
+    """Where in a panel fetching begins, and how far it goes on in a step: `AHEAD` or in the next
+    panels, as fast as this one is read; or, in stretches, in the next one, at this tile's share of
+    that.
     """
     steps, part, parts = share
     if not STRETCH:
         panels = builder.mul(stride, ir.Constant(stride.type, together))
-        return panels, ir.Constant(stride.type, size)
+        begun = ir.Constant(stride.type, AHEAD) if AHEAD else panels
+        return begun, ir.Constant(stride.type, size)
     own = builder.sdiv(ir.Constant(stride.type, size), parts)
     begun = builder.mul(builder.mul(part, steps), own)
     return builder.add(begun, ir.Constant(stride.type, STRETCH // size * size)), own
