@@ -10,14 +10,13 @@ from tiny import tiny_ladder
 
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.context import Context
-from specdec_lib.core.files import DATA
 from specdec_lib.core.protocols import Draft
 from specdec_lib.core.tree import MatchTable, TokenTree
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.paying import HOPED
 from specdec_lib.drafts.recycling import TokenRecycling
 from specdec_lib.drafts.trees.growing import ChainDraft
-from specdec_lib.measure import defaults, pages, racing
+from specdec_lib.measure import defaults, racing
 from specdec_lib.measure.defaults import slowest_kinds, summarise_defaults
 from specdec_lib.measure.latency import needed
 from specdec_lib.measure.latency.needed import (
@@ -28,6 +27,7 @@ from specdec_lib.measure.latency.needed import (
     usual_size,
 )
 from specdec_lib.measure.latency.passes import time_passes
+from specdec_lib.measure.race_table import AVX2
 from specdec_lib.measure.settings.ladder_drafts import copies
 from specdec_lib.measure.settings.names import AUTOREGRESSIVE
 from specdec_lib.measure.settings.usual import (
@@ -231,24 +231,26 @@ def test_gains_are_ratios_of_sums_over_prompts_by_kind():
     assert slowest_kinds(found, DEFAULT).domain.tolist() == ["chat"]
 
 
-def test_the_readme_shows_every_edition_and_sampler_of_both_kinds_of_prompts():
-    heads, _, *lines = defaults.readme_table({"one": gains(), "other": gains()}).splitlines()
+def test_a_page_shows_every_edition_and_sampler_of_both_kinds_of_prompts():
+    heads, _, *lines = defaults.page_table({"one": gains(), "other": gains()}).splitlines()
     assert heads.count("|") == lines[0].count("|") and DEFAULT in heads
     assert [line.split(" | ")[0] for line in lines] == ["| 6 one", "| 6 other"]
     assert "| 2.67 | chat 2.00 |" in lines[0], "no interval from so few prompts"
 
 
-@pytest.mark.parametrize("name", ["PLACE", "PUBLISHED"])
-def test_the_readmes_table_is_of_the_stored_measurements(name, monkeypatch, tmp_path):
+@pytest.mark.parametrize("name", defaults.places_of(AVX2))
+def test_a_pages_table_is_of_the_stored_measurements_of_its_machine(name, monkeypatch, tmp_path):
     page = tmp_path / "README.md"
-    page.write_text("<!-- defaults: begin -->\nold\n<!-- defaults: end -->\n")
-    monkeypatch.setattr(pages, "README", page)
-    monkeypatch.setattr(defaults, name, tmp_path / "table.csv")
-    monkeypatch.setattr(defaults, "stored_defaults", lambda: {"stored": gains()})
-    rows = pd.read_csv(DATA / "measured" / "defaults.csv")
+    page.write_text("<!-- mark: begin -->\nold\n<!-- mark: end -->\n")
+    rows = pd.read_csv(defaults.places_of(AVX2)[name])
+    monkeypatch.setattr(defaults, "PAGES", {"mark": (page, "here")})
+    monkeypatch.setattr(defaults, "MEASURED", tmp_path)
+    monkeypatch.setattr(defaults, "stored_defaults", lambda machine: {machine: gains()})
     monkeypatch.setattr(defaults, "measure_defaults", lambda *given, **options: rows)
     monkeypatch.chdir(tmp_path)
-    run("measure", "defaults", "--csv", "table.csv")
-    assert "| 6 stored |" in page.read_text()
+    place = defaults.places_of("here")[name]
+    run("measure", "defaults", "--csv", place.name)
+    assert "| 6 here |" in page.read_text() and len(pd.read_csv(place)) == len(rows)
+    page.write_text(page.read_text().replace("here", "else"))
     run("measure", "defaults", "--csv", str(tmp_path / "else.csv"))
-    assert page.read_text().count("stored") == 1
+    assert "| 6 else |" in page.read_text()

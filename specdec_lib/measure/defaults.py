@@ -4,16 +4,19 @@ beside its parts, by kind of prompt. An interrupted run goes on.
 
 from collections.abc import Sequence
 from functools import partial
+from pathlib import Path
 
 import pandas as pd
 from tqdm.auto import tqdm
 
 from specdec_lib.core.chance import Sampler
-from specdec_lib.core.files import DATA, cache_folder
+from specdec_lib.core.files import cache_folder
 from specdec_lib.measure.contenders import our_contenders
 from specdec_lib.measure.fingerprints import fingerprint
 from specdec_lib.measure.latency.needed import usual_size
 from specdec_lib.measure.latency.passes import machine_name
+from specdec_lib.measure.pages import README
+from specdec_lib.measure.race_table import AVX2, GUIDE, MEASURED
 from specdec_lib.measure.racing import race_prompts
 from specdec_lib.measure.ratios import ALL, sampling_of, summarise_speeds, with_interval
 from specdec_lib.measure.row_cache import Row, RowCache
@@ -24,8 +27,8 @@ from specdec_lib.measure.settings.usual import DEFAULT, Size, usual_settings
 from specdec_lib.measure.trial import trial_table
 from specdec_lib.workload import Ladder, Prompt, load_ladder
 
-PLACE = DATA / "measured" / "defaults.csv"
-PUBLISHED = PLACE.with_name("defaults_published.csv")  # on prompts that are not in the repository
+SHOWN = "intel-r-xeon-r-processor-amx-int8-1-threads"  # whose table README and notebook 05 show
+PAGES = {"defaults": (README, SHOWN), "defaults_avx2": (GUIDE, AVX2)}
 SAMPLERS = (GREEDY, TOP_50)
 EDITIONS = {"exact": "fast", "int8": "int8"}  # of the target, and the runtime it is loaded on
 TOKENS = 64  # new ones per prompt, at most
@@ -81,15 +84,23 @@ def slowest_kinds(table: pd.DataFrame, draft: str) -> pd.DataFrame:
     return own.loc[least].reset_index(drop=True)
 
 
-def stored_defaults() -> dict[str, pd.DataFrame]:
+def places_of(machine: str) -> dict[str, Path]:
+    """Where the measurements of a machine are stored, by the prompts that they are of; published
+    prompts are not in the repository.
+    """
+    names = {"held-out prompts": "defaults", "published prompts": "defaults_published"}
+    return {prompts: MEASURED / f"{name}_{machine}.csv" for prompts, name in names.items()}
+
+
+def stored_defaults(machine: str = SHOWN) -> dict[str, pd.DataFrame]:
     """`summarise_defaults` of the stored measurements, by the prompts that they are of."""
-    places = {"held-out prompts": PLACE, "published prompts": PUBLISHED}
-    return {name: summarise_defaults(pd.read_csv(place)) for name, place in places.items()}
+    tables = {name: pd.read_csv(place) for name, place in places_of(machine).items()}
+    return {name: summarise_defaults(table) for name, table in tables.items()}
 
 
-def readme_table(tables: dict[str, pd.DataFrame]) -> str:
-    """Summaries as the README shows them: a line per kind of prompts, edition, sampler; a cell per
-    draft.
+def page_table(tables: dict[str, pd.DataFrame]) -> str:
+    """Summaries as README and guide show them: a line per kind of prompts, edition and sampler, a
+    cell per draft.
     """
     drafts = [one for one in next(iter(tables.values())).draft.unique() if one != AUTOREGRESSIVE]
     heads = ["prompts", "target", "sampling", *drafts, f"{DEFAULT}: least of a kind"]

@@ -26,28 +26,29 @@ def defaults(
     max_new_tokens: MaxNewTokens = 64,
     csv: Csv = None,
 ) -> None:
-    """The draft that nobody tuned, by the clock: with its off-switch and without, by kind; into the
-    README too, from the stored tables.
+    """The draft that nobody tuned, by the clock: with its off-switch and without, by kind; into
+    README or guide too, if they show this machine's.
 
     Run it where nothing else runs. An interrupted run goes on with the prompt it was at.
     """
     from specdec_lib.measure.defaults import (
         EDITIONS,
-        PLACE,
-        PUBLISHED,
+        PAGES,
         measure_defaults,
-        readme_table,
+        page_table,
+        places_of,
         slowest_kinds,
         stored_defaults,
         summarise_defaults,
     )
-    from specdec_lib.measure.pages import README, replace_marked
+    from specdec_lib.measure.latency.passes import machine_name
+    from specdec_lib.measure.pages import replace_marked
     from specdec_lib.measure.ratios import ALL
     from specdec_lib.measure.settings.usual import DEFAULT
     from specdec_lib.measure.target_text import judged_prompts
 
-    (place,) = table_places(csv, prompts, PLACE)
     use_threads(1)
+    (place,) = table_places(csv, prompts, places_of(machine_name())["held-out prompts"])
     asked = judged_prompts(prompts, limit)
     found = measure_defaults(asked, editions or tuple(EDITIONS), tokens=max_new_tokens)
     write_csv(found, place, 6)
@@ -56,6 +57,7 @@ def defaults(
     print(shown.to_string(index=False))
     print(f"where {DEFAULT} gain least:")
     print(slowest_kinds(table, DEFAULT).drop(columns="draft").round(3).to_string(index=False))
-    if place is not None and place.resolve() in (PLACE, PUBLISHED):
-        replace_marked("defaults", readme_table(stored_defaults()), README)
+    for mark, (page, machine) in PAGES.items():
+        if place is not None and place.resolve() in places_of(machine).values():
+            replace_marked(mark, page_table(stored_defaults(machine)), page)
     print_where([place])
