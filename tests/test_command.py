@@ -158,7 +158,7 @@ def test_a_place_that_cannot_be_written_is_found_before_measuring(verb, link, mo
         module = import_module(f"specdec_lib.measure.{PLACES_OF[verb]}")
         if verb != "measure latency":
             monkeypatch.setattr(module, "PLACE", link, raising=False)
-        for name in "table_file", "text_file":
+        for name in "table_file", "text_file", "defaults_file":
             monkeypatch.setattr(module, name, lambda *_: link, raising=False)
     for module, name in ("target_text", "load_prompts"), ("cluster", "load_ladder"):
         place = f"specdec_lib.measure.{module}.{name}"

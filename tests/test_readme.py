@@ -10,7 +10,6 @@ import pandas as pd
 import pytest
 from safetensors.torch import load_file
 
-from specdec_lib.measure.defaults import SHOWN, page_table, places_of, stored_defaults
 from specdec_lib.measure.domain_table import markdown
 from specdec_lib.measure.race_table import (
     AVX2,
@@ -24,9 +23,7 @@ from specdec_lib.measure.race_table import (
 from specdec_lib.measure.ratios import interval
 from specdec_lib.measure.scorecard.claims import VERDICTS
 from specdec_lib.measure.settings.bench import OURS
-from specdec_lib.measure.settings.names import AUTOREGRESSIVE
 from specdec_lib.measure.settings.table import table_drafts
-from specdec_lib.measure.settings.usual import DEFAULT
 from specdec_lib.suite.command import main, verbs
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -184,56 +181,6 @@ def test_what_is_said_about_the_speeds_is_so():
         )
     other = stored_race(AVX2).query(tuned).set_index(["method", "temperature"])
     assert other.ratio["chain", 0] >= other.ratio["copies first", 0]  # without AVX-512
-
-
-def of_default(tables: dict[str, pd.DataFrame], prompts: str = "published prompts") -> pd.DataFrame:
-    table = tables[prompts]
-    return table[table.draft == DEFAULT]
-
-
-def test_what_is_said_about_the_draft_that_nobody_tuned_is_so():
-    """It pays on every kind of published prompt, but in int8, sampled, within the error on some."""
-    tables = stored_defaults()
-    assert between("defaults") == page_table(tables)
-    for machine in (SHOWN, AVX2):
-        for place in places_of(machine).values():
-            table = pd.read_csv(place)
-            assert set(table.machine) == {machine} and table.load.max() < 1.2
-    ours = of_default(tables)
-    assert (ours.speed_up > 1).all()
-    unclear = ours[ours.speed_up_low < 1]
-    assert set(unclear.edition) == {"int8"} and set(unclear.sampling) == {"T = 1, top-k 50"}
-    assert set(unclear.domain) == {"translation", "qa", "rag"}
-    both = pd.concat(tables.values())
-    without = both[(both.draft == "copies, else a tree") & (both.domain == "all")]
-    switched = both[(both.draft == DEFAULT) & (both.domain == "all")]
-    assert (switched.speed_up.to_numpy() > 0.97 * without.speed_up).all()
-    int8 = "edition == 'int8' and domain == 'all'"
-    here, there = (of_default(one).query(int8) for one in (tables, stored_defaults(AVX2)))
-    assert (there.speed_up_high.to_numpy() < here.speed_up_low).all()
-
-
-def test_what_the_guide_says_about_the_draft_that_nobody_tuned_is_so():
-    """Without AVX-512: in float32 it pays everywhere, in int8 it does not."""
-    tables = stored_defaults(AVX2)
-    assert between("defaults_avx2", GUIDE) == page_table(tables)
-    both = pd.concat(tables.values())
-    ours = both[both.draft == DEFAULT]
-    exact = ours[ours.edition == "exact"]
-    assert (exact.speed_up > 1).all() and not (exact.speed_up_low < 1).any()
-    slower = ours[ours.speed_up_high < 1]
-    assert set(slower.edition) == {"int8"} and set(slower.sampling) == {"T = 1, top-k 50"}
-    assert set(slower.domain) == {"translation", "qa"}
-    gains = of_default(tables).query("edition == 'int8' and domain == 'all'").set_index("sampling")
-    assert 1.05 < gains.speed_up["greedy"] < 1.15
-    assert gains.speed_up_low["T = 1, top-k 50"] < 1 < gains.speed_up_high["T = 1, top-k 50"]
-    int8 = pd.read_csv(places_of(AVX2)["published prompts"]).query("edition == 'int8'")
-    assert int8.copying.between(2.4, 2.6).all()
-    by_draft = int8[int8.sampling == "T = 1, top-k 50"].groupby("draft")
-    round_seconds = by_draft.seconds.sum() / by_draft.rounds.sum()
-    assert (
-        round_seconds["tree"] > 1.05 * by_draft.needed.max()["tree"] * round_seconds[AUTOREGRESSIVE]
-    )
 
 
 def test_what_notebook_04_says_of_the_clock_is_so():

@@ -84,12 +84,18 @@ def slowest_kinds(table: pd.DataFrame, draft: str) -> pd.DataFrame:
     return own.loc[least].reset_index(drop=True)
 
 
-def places_of(machine: str) -> dict[str, Path]:
-    """Where the measurements of a machine are stored, by the prompts that they are of; published
-    prompts are not in the repository.
+def defaults_file(machine: str, *, published: bool = False) -> Path:
+    """Where the measurements of a machine are stored; published prompts are not in the
+    repository.
     """
-    names = {"held-out prompts": "defaults", "published prompts": "defaults_published"}
-    return {prompts: MEASURED / f"{name}_{machine}.csv" for prompts, name in names.items()}
+    name = "defaults_published" if published else "defaults"
+    return MEASURED / f"{name}_{machine}.csv"
+
+
+def places_of(machine: str) -> dict[str, Path]:
+    """`defaults_file` by the prompts that a table is of."""
+    names = {"held-out prompts": False, "published prompts": True}
+    return {name: defaults_file(machine, published=published) for name, published in names.items()}
 
 
 def stored_defaults(machine: str = SHOWN) -> dict[str, pd.DataFrame]:

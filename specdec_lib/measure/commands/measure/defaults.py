@@ -34,6 +34,7 @@ def defaults(
     from specdec_lib.measure.defaults import (
         EDITIONS,
         PAGES,
+        defaults_file,
         measure_defaults,
         page_table,
         places_of,
@@ -48,7 +49,7 @@ def defaults(
     from specdec_lib.measure.target_text import judged_prompts
 
     use_threads(1)
-    (place,) = table_places(csv, prompts, places_of(machine_name())["held-out prompts"])
+    (place,) = table_places(csv, prompts, defaults_file(machine_name()))
     asked = judged_prompts(prompts, limit)
     found = measure_defaults(asked, editions or tuple(EDITIONS), tokens=max_new_tokens)
     write_csv(found, place, 6)
