@@ -148,7 +148,9 @@ def test_the_default_takes_what_brings_most_tokens_for_the_time_of_its_rounds(la
 
 
 def test_what_copies_bring_is_what_they_bring_in_the_text_kept_out():
-    """In every eighth conversation; a round that copies fewer than `LEAST` is a plain one."""
+    """In every eighth conversation, where the numbers are of all: a few greedy ones repeat
+    themselves at length. A round that copies fewer than `LEAST` is a plain one.
+    """
     for length, told in COPIES.items():
         draft = copies(length, LEAST)
         counted: dict[bool, list[int]] = {True: [], False: []}
@@ -162,7 +164,9 @@ def test_what_copies_bring_is_what_they_bring_in_the_text_kept_out():
                     if tree.guesses >= LEAST:
                         counted[one.greedy].append(1 + right)
                     context = context.extended(left[: 1 + right])
-        assert told == pytest.approx([mean(counted[greedy]) for greedy in (True, False)], rel=0.12)
+        greedy, drawn = told
+        assert greedy == pytest.approx(mean(counted[True]), rel=0.12)
+        assert drawn == pytest.approx(mean(counted[False]), rel=0.01)
 
 
 @pytest.mark.parametrize("positions, rows, context", [(512, 13, 256), (24, 13, 1), (16, 5, 1)])

@@ -9,28 +9,31 @@ from specdec_lib.measure.settings.names import AUTOREGRESSIVE
 from specdec_lib.measure.settings.usual import DEFAULT
 
 
-def of_default(tables: dict[str, pd.DataFrame], prompts: str = "published prompts") -> pd.DataFrame:
-    table = tables[prompts]
+def of_default(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
+    table = tables["published prompts"]
     return table[table.draft == DEFAULT]
 
 
 def test_what_is_said_about_the_draft_that_nobody_tuned_is_so():
-    """It pays on every kind of published prompt, but in int8, sampled, within the error on some."""
+    """It pays on every kind of prompt, but in int8, sampled, within the error on some."""
     tables = stored_defaults()
     assert f"<!-- defaults: begin -->\n{page_table(tables)}\n<!--" in README.read_text("utf-8")
     for machine in (SHOWN, AVX2):
         for place in places_of(machine).values():
             table = pd.read_csv(place)
             assert set(table.machine) == {machine} and table.load.max() < 1.2
-    ours = of_default(tables)
+    both = pd.concat(tables.values())
+    ours = both[both.draft == DEFAULT]
     assert (ours.speed_up > 1).all()
     unclear = ours[ours.speed_up_low < 1]
     assert set(unclear.edition) == {"int8"} and set(unclear.sampling) == {"T = 1, top-k 50"}
     assert set(unclear.domain) == {"translation", "qa", "rag"}
-    both = pd.concat(tables.values())
     without = both[(both.draft == "copies, else a tree") & (both.domain == "all")]
-    switched = both[(both.draft == DEFAULT) & (both.domain == "all")]
-    assert (switched.speed_up.to_numpy() > 0.97 * without.speed_up).all()
+    switched = ours[ours.domain == "all"]
+    kept = (switched.speed_up.to_numpy() / without.speed_up).to_numpy()
+    costly = switched[kept < 0.98]
+    assert costly[["edition", "sampling", "prompts"]].values.tolist() == [["int8", "greedy", 8]]
+    assert f"the switch costs {100 * (1 - kept.min()):.1f} % at most" in README.read_text("utf-8")
     int8 = "edition == 'int8' and domain == 'all'"
     here, there = (of_default(one).query(int8) for one in (tables, stored_defaults(AVX2)))
     assert (there.speed_up_high.to_numpy() < here.speed_up_low).all()

@@ -1,6 +1,7 @@
 """The fast CPU runtime: the reference's numbers, and a row's very bits whatever is beside it."""
 
 import copy
+import gc
 import os
 import random
 import subprocess
@@ -83,8 +84,13 @@ def walk(steps: int, seed: int) -> Iterator[tuple[Context, TokenTree]]:
 @pytest.mark.parametrize("kind", MODELS)
 def test_logits_are_the_references_and_those_of_the_eight_bit_edition_near(kind: str) -> None:
     model = MODELS[kind]()
-    for edition in ("exact", "int8"):  # Numba may keep what the first call compiles for
-        FastModel(model, "first", edition=edition).score(*next(walk(1, seed=1)))
+    first = [FastModel(model, "first", edition=edition) for edition in ("exact", "int8")]
+    for one in first:
+        one.score(*next(walk(1, seed=1)))
+    compiling = [weakref.ref(one) for one in first]
+    del first, one
+    gc.collect()  # a call that Numba compiles for leaves a cycle of frames behind
+    assert [one() for one in compiling] == [None] * 2, "a model that was dropped was not freed"
     fast, reference = FastModel(model, "fast"), CachedModel(model, "reference")
     rounded = FastModel(model, "rounded", edition="int8")
     for context, tree in walk(25, seed=1):

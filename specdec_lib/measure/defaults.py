@@ -15,7 +15,7 @@ from specdec_lib.measure.contenders import our_contenders
 from specdec_lib.measure.fingerprints import fingerprint
 from specdec_lib.measure.latency.needed import usual_size
 from specdec_lib.measure.latency.passes import machine_name
-from specdec_lib.measure.pages import README
+from specdec_lib.measure.pages import README, replace_marked
 from specdec_lib.measure.race_table import AVX2, GUIDE, MEASURED
 from specdec_lib.measure.racing import race_prompts
 from specdec_lib.measure.ratios import ALL, sampling_of, summarise_speeds, with_interval
@@ -68,6 +68,13 @@ def time_defaults(prompts: Sequence[Prompt], edition: str, tokens: int) -> pd.Da
 def _size(ladder: Ladder, sampler: Sampler) -> list[Row]:
     """The sizes of the tree and of the copies, by rounds on this machine."""
     return [usual_size(ladder, sampler)._asdict()]
+
+
+def renew_pages(place: Path) -> None:
+    """Write the tables of README and guide anew that are of the measurements stored there."""
+    for mark, (page, machine) in PAGES.items():
+        if place.resolve() in places_of(machine).values():
+            replace_marked(mark, page_table(stored_defaults(machine)), page)
 
 
 def summarise_defaults(table: pd.DataFrame) -> pd.DataFrame:

@@ -50,9 +50,9 @@ def needed_tokens(
 def best_sizes(
     target: LanguageModel, model: LanguageModel, match: MatchTable, *, repeats: int = REPEATS
 ) -> list[tuple[int, int, float]]:
-    """Budget and depth of trees of this model, those first that gain most by passes timed here and
-    now, each with the tokens per round that the match table foretells: where guesses are right as
-    often as it says for their ranks, whatever the gaps. No two have the same shape.
+    """Budget, depth and foretold tokens per round of trees of this model, those first that gain
+    most by passes timed here and now. Guesses are taken to be right as often as the match table
+    says for their ranks, whatever the gaps. No two trees have the same budget and depth.
     """
     rates = match.rates
     own, verify = _timed(target, model, [guesses + 1 for guesses in BUDGETS], repeats)
@@ -65,17 +65,17 @@ def best_sizes(
     return sorted(found, key=found.__getitem__, reverse=True)
 
 
-def usual_size(ladder: Ladder, sampler: Sampler, *, repeats: Count = REPEATS) -> Size:
-    """The sizes of the tree and of the copies of `settings.usual` on this machine: of the `TRIED`
-    trees that passes speak for, and of the lengths of `COPIES`, those that bring most tokens for
-    the time that their rounds take here and now.
+def usual_size(ladder: Ladder, sampler: Sampler) -> Size:
+    """The size of the default's tree and the number of its copies on this machine. Rounds are timed
+    here and now with the `TRIED` trees that gain most by passes, and with each number of `COPIES`;
+    of both, the one is taken that brings most tokens for the time of its rounds.
     """
     name = usual_model(ladder)
     drafts = LadderDrafts(ladder, sampler)
     sizes = best_sizes(ladder.target, drafts.models[name], ladder.match(name, sampler))[:TRIED]
     trees = [drafts.tree(budget, depth, model=name) for budget, depth, _ in sizes]
     copied = [copies(length, LEAST) for length in COPIES]
-    needed = _needed_by_turns(ladder.target, [*trees, *copied], sampler, repeats)
+    needed = _needed_by_turns(ladder.target, [*trees, *copied], sampler, REPEATS)
     sampled = min(sampler.temperature, 1.0)
     brought = [(1 - sampled) * greedy + sampled * drawn for greedy, drawn in COPIES.values()]
     tokens = [*(hoped for *_, hoped in sizes), *brought]

@@ -40,10 +40,10 @@ THREADS: int = config.NUMBA_NUM_THREADS
 ROWS, TOGETHER, FEW_ROWS = (16, 2, 2) if DOT_PRODUCTS else (6, 1, 0)
 # bytes of a panel that all tiles take in turn; 0 where one tile has all rows: the whole depth
 STRETCH = 0 if DOT_PRODUCTS else 6144
-# bytes of a panel from what is multiplied to what is fetched; 0 for the next panels, which suits
-# AMD's processors, past all caches but the first: Intel's forget those lines before they are used
+# bytes from what is multiplied to what is fetched, into all caches. On AMD's processors 0: the next
+# panels, into the first cache alone. On an Intel Xeon with AVX-512 a pass takes 3 times as long so
 AHEAD = 0 if FEATURES and binding.get_host_cpu_name().startswith("znver") else 8192
-# to read, into all caches or the first alone
+# a prefetch's arguments: to read; into all caches (3) or the first alone (0); data
 FETCH = [ir.Constant(INT, one) for one in (0, 3 if STRETCH or AHEAD else 0, 1)]
 
 HERE = Path(__file__).parent
@@ -166,9 +166,9 @@ def _tile(builder, add, sizes, counts, given, strides, fresh, stretch):
 
 
 def _ahead(builder, together, size, stride, share):
-    """Where in a panel fetching begins, and how far it goes on in a step: `AHEAD` or in the next
-    panels, as fast as this one is read; or, in stretches, in the next one, at this tile's share of
-    that.
+    """Where in a panel fetching begins, and how far it goes on in a step. In stretches: in the next
+    stretch, at this tile's share of it. Else `AHEAD` or, where that is 0, in the next panels, as
+    fast as this one is read.
     """
     steps, part, parts = share
     if not STRETCH:

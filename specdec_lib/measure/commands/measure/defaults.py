@@ -33,22 +33,18 @@ def defaults(
     """
     from specdec_lib.measure.defaults import (
         EDITIONS,
-        PAGES,
         defaults_file,
         measure_defaults,
-        page_table,
-        places_of,
+        renew_pages,
         slowest_kinds,
-        stored_defaults,
         summarise_defaults,
     )
     from specdec_lib.measure.latency.passes import machine_name
-    from specdec_lib.measure.pages import replace_marked
     from specdec_lib.measure.ratios import ALL
     from specdec_lib.measure.settings.usual import DEFAULT
     from specdec_lib.measure.target_text import judged_prompts
 
-    use_threads(1)
+    use_threads(1)  # before the machine is named: its threads are part of the name
     (place,) = table_places(csv, prompts, defaults_file(machine_name()))
     asked = judged_prompts(prompts, limit)
     found = measure_defaults(asked, editions or tuple(EDITIONS), tokens=max_new_tokens)
@@ -58,7 +54,6 @@ def defaults(
     print(shown.to_string(index=False))
     print(f"where {DEFAULT} gain least:")
     print(slowest_kinds(table, DEFAULT).drop(columns="draft").round(3).to_string(index=False))
-    for mark, (page, machine) in PAGES.items():
-        if place is not None and place.resolve() in places_of(machine).values():
-            replace_marked(mark, page_table(stored_defaults(machine)), page)
+    if place is not None:
+        renew_pages(place)
     print_where([place])
