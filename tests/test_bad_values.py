@@ -42,7 +42,9 @@ from specdec_lib.models.table import TableModel
 from specdec_lib.suite.hf import export_setting, flags, import_setting
 from specdec_lib.workload import Prompt, load_ladder, load_prompts, seeds
 
-TRIES, SECONDS = 3_200, 5.0
+TRIES = 3_200
+SECONDS = {"compare_methods": 60.0}  # it times rounds to choose the default's size
+AT_MOST = 5.0  # of any other
 LADDER = functools.cache(tiny_ladder)
 GREEDY = Chance(0, Sampler())
 PAST = Context.of((5, 7, 5, 7, 5))
@@ -131,7 +133,7 @@ BAD = SIMPLE | NESTED | NESTED.map(tuple) | st.sampled_from([np.zeros((2, 2)), t
 
 
 def too_long(*_: object) -> None:
-    raise TimeoutError(f"more than {SECONDS} s of the processor")
+    raise TimeoutError("more seconds of the processor than it may take")
 
 
 def allows(public: Callable, parameter: str, value: object) -> bool:
@@ -164,7 +166,7 @@ def test_a_bad_value_is_refused_in_one_line_or_works(data):
     parameter = data.draw(st.sampled_from(sorted({*arguments} - left_out)))
     value = data.draw(BAD)
     signal.signal(signal.SIGPROF, too_long)
-    signal.setitimer(signal.ITIMER_PROF, SECONDS)
+    signal.setitimer(signal.ITIMER_PROF, SECONDS.get(name, AT_MOST))
     try:
         made = public(**(arguments | {parameter: value}))
         if isinstance(made, Draft):

@@ -14,7 +14,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any, no_type_check
 
-from llvmlite import binding, ir
+from llvmlite import ir
 from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
@@ -24,7 +24,6 @@ from specdec_lib.models.fast.products import (
     BYTE,
     COLUMNS,
     DOT_PRODUCTS,
-    FEATURES,
     FLOATS,
     FORMATS,
     INT,
@@ -40,11 +39,11 @@ THREADS: int = config.NUMBA_NUM_THREADS
 ROWS, TOGETHER, FEW_ROWS = (16, 2, 2) if DOT_PRODUCTS else (6, 1, 0)
 # bytes of a panel that all tiles take in turn; 0 where one tile has all rows: the whole depth
 STRETCH = 0 if DOT_PRODUCTS else 6144
-# bytes from what is multiplied to what is fetched, into all caches. On AMD's processors 0: the next
-# panels, into the first cache alone. On an Intel Xeon with AVX-512 a pass takes 3 times as long so
-AHEAD = 0 if FEATURES and binding.get_host_cpu_name().startswith("znver") else 8192
-# a prefetch's arguments: to read; into all caches (3) or the first alone (0); data
-FETCH = [ir.Constant(INT, one) for one in (0, 3 if STRETCH or AHEAD else 0, 1)]
+# bytes from what is multiplied to what is fetched, where there are no stretches
+AHEAD = 8192
+# a prefetch's arguments: to read; into all caches; data. Into the first cache alone, a panel ahead,
+# a pass takes 3 times as long on an Intel Xeon with AVX-512, and up to a fifth more on an AMD EPYC
+FETCH = [ir.Constant(INT, one) for one in (0, 3, 1)]
 
 HERE = Path(__file__).parent
 COMPILED = (*sorted(HERE.glob("*.py")), HERE.parent / "katz" / "trie.py")
@@ -152,7 +151,7 @@ def _tile(builder, add, sizes, counts, given, strides, fresh, stretch):
             builder.store(builder.load(place, align=4), total)
     steps, *share, small = stretch
     small = builder.icmp_signed("!=", small, ir.Constant(whole, 0))
-    ahead, stride = _ahead(builder, counts[0], sizes[0], strides[0], (steps, *share))
+    ahead, stride = _ahead(builder, sizes[0], (steps, *share))
     with cgutils.for_range(builder, steps) as loop:
         offset, along = (builder.mul(loop.index, ir.Constant(whole, one)) for one in sizes)
         here = [builder.gep(panel, [offset]) for panel in panels]
@@ -165,16 +164,14 @@ def _tile(builder, add, sizes, counts, given, strides, fresh, stretch):
         builder.store(builder.load(total), place, align=4)
 
 
-def _ahead(builder, together, size, stride, share):
+def _ahead(builder, size, share):
     """Where in a panel fetching begins, and how far it goes on in a step. In stretches: in the next
-    stretch, at this tile's share of it. Else `AHEAD` or, where that is 0, in the next panels, as
-    fast as this one is read.
+    stretch, at this tile's share of it. Else `AHEAD`, as fast as the panel is read.
     """
     steps, part, parts = share
+    whole = steps.type
     if not STRETCH:
-        panels = builder.mul(stride, ir.Constant(stride.type, together))
-        begun = ir.Constant(stride.type, AHEAD) if AHEAD else panels
-        return begun, ir.Constant(stride.type, size)
-    own = builder.sdiv(ir.Constant(stride.type, size), parts)
+        return ir.Constant(whole, AHEAD), ir.Constant(whole, size)
+    own = builder.sdiv(ir.Constant(whole, size), parts)
     begun = builder.mul(builder.mul(part, steps), own)
-    return builder.add(begun, ir.Constant(stride.type, STRETCH // size * size)), own
+    return builder.add(begun, ir.Constant(whole, STRETCH // size * size)), own
