@@ -42,7 +42,7 @@ STRETCH = 0 if DOT_PRODUCTS else 6144
 # bytes from what is multiplied to what is fetched, where there are no stretches
 AHEAD = 8192
 # a prefetch's arguments: to read; into all caches; data. Into the first cache alone, a panel ahead,
-# a pass takes 3 times as long on an Intel Xeon with AVX-512, and up to a fifth more on an AMD EPYC
+# a pass takes 3 times as long on an Intel Xeon with AVX-512; of four rows a fifth more on AMD's
 FETCH = [ir.Constant(INT, one) for one in (0, 3, 1)]
 
 HERE = Path(__file__).parent
