@@ -1,4 +1,4 @@
-"""What holds in every test: one torch thread, and no figure lands in the repository."""
+"""What holds in every test: one torch thread, a seed, and no figure lands in the repository."""
 
 import os
 import shutil
@@ -49,6 +49,12 @@ def figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "figures"
     monkeypatch.setenv("SPECDEC_FIGURES", str(folder))
     return folder
+
+
+@pytest.fixture(autouse=True)
+def seeded() -> None:
+    """Random weights are the same in every run, whichever tests a process ran before."""
+    torch.manual_seed(0)
 
 
 @pytest.fixture
