@@ -6,6 +6,7 @@ import warnings
 from io import BytesIO
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 import pytest
@@ -36,19 +37,31 @@ def test_save_writes_the_same_bytes_each_time_and_asks_no_network(figures):
     assert text.count('href="index.html#00_bars"') == 1 and "plotly.min.js beside it" in text
 
 
-def test_a_figure_that_differs_in_the_last_digits_alone_stays_as_it_is(figures):
-    """As where another processor rounds otherwise; a difference in the sixth digit is written."""
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("close", [0.44774612345678, 0.4477478, 0.4477429])
+def test_a_figure_that_differs_in_the_last_digits_alone_stays_as_it_is(close, dtype, figures):
+    """As where another processor adds otherwise; a difference in the fifth digit is written."""
 
     def written(value: float) -> dict[str, bytes]:
-        bars = go.Figure(go.Bar(y=[value, 2], text=["<1>", "1.5"]))
-        saving.save(bars, "00_bars", TABLE)
+        array = np.linspace(value, 2 * value, 20, dtype=dtype)
+        bars = go.Figure(go.Bar(x=array, y=[value, *range(19)], text=["<1>", "1.5"]))
+        saving.save(bars, "00_bars", TABLE.assign(confidence=value))
         return {path.name: path.read_bytes() for path in figures.iterdir()}
 
-    first = written(0.1068188274148274)
-    assert written(0.10681882741482673) == first == written(0.1068188274148274)
-    other = written(0.106819)
-    assert other["00_bars.html"] != first["00_bars.html"]
-    assert other["00_bars.png"] != first["00_bars.png"]
+    first = written(0.4477461234567)
+    assert written(close) == first == written(0.4477461234567)
+    for other in (written(0.44776), written(-0.44776)):
+        assert {name for name in first if other[name] == first[name]} == {"plotly.min.js"}
+
+
+@pytest.mark.parametrize("name", ["00_bars.html", "00_bars.csv"])
+def test_a_damaged_page_or_table_is_written_anew(name, figures):
+    figure = go.Figure(go.Bar(y=[1, 2]))
+    saving.save(figure, "00_bars", TABLE)
+    whole = (figures / name).read_bytes()
+    (figures / name).write_bytes(b"\xff" + whole[:-9])
+    saving.save(figure, "00_bars", TABLE)
+    assert (figures / name).read_bytes() == whole
 
 
 def as_drawn_elsewhere(monkeypatch: pytest.MonkeyPatch, colour: str = "white") -> None:

@@ -5,12 +5,14 @@ import contextlib
 import functools
 import hashlib
 import json
+import math
 import os
 import re
 import warnings
 from io import BytesIO
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 from PIL import Image
@@ -22,8 +24,9 @@ from specdec_lib.show.exporting import draw_png
 from specdec_lib.show.figures.theme import PAPER
 
 NAME = re.compile(r"\d{2}(_[a-z0-9]+)+")
+ENCODED = re.compile(r'"dtype":"(f[48])","bdata":"([^"]*)"')  # how pages hold arrays
 FLOAT = re.compile(r"-?\d+\.\d+(?:e-?\d+)?")
-DIGITS = 9  # of the numbers in a page that count: processors differ in the last of sixteen
+CLOSE = 1e-5  # share of a number by which another machine's may differ: float32 sums do by 2e-6
 STAMP = "Figure"  # the text in a PNG that says what was drawn in it
 BACK = """<nav style="font:14px system-ui,sans-serif;margin:1em 0;color:#7A7A7A">
 <a href="index.html#{name}" style="color:inherit">all figures</a></nav>
@@ -41,10 +44,11 @@ def save(figure: go.Figure, name: str, table: pd.DataFrame) -> Path:
     name     two digits (the notebook's) and words, joined by "_"; ValueError for another
     table    what the figure shows; real numbers are kept to six significant digits
 
-    A page stays as it is where all its numbers agree in nine digits, and so does an image of the
-    very same figure: another machine's exporter and fonts would draw it in other pixels. To have
-    it drawn anew, delete it. Where no image exporter works, a warning says that the image of a new
-    figure is not written, or that the one there is of another figure.
+    A page or a table stays as it is where all its numbers are within `CLOSE` of the new ones, for
+    processors add in different orders; so does an image of the very same figure: another machine's
+    exporter and fonts would draw it in other pixels. To have them written anew, delete them. Where
+    no image exporter works, a warning says that the image of a new figure is not written, or that
+    the one there is of another figure.
     """
     if not NAME.fullmatch(name):
         raise ValueError(f'a figure is called like "00_mask", by small letters, got {name!r}')
@@ -53,13 +57,10 @@ def save(figure: go.Figure, name: str, table: pd.DataFrame) -> Path:
     write_script(place)
     page = place / f"{name}.html"
     image = place / f"{name}.png"
-    rows = table.to_csv(index=False, float_format="%.6g", lineterminator="\n")
-    written = _page(figure, name)
-    there = page.read_text(encoding="utf-8") if page.is_file() else ""
-    if _rounded(there) == _rounded(written):
-        written = there
-        figure = figure_in(there)
-    files = {page: written.encode(), place / f"{name}.csv": rows.encode()}
+    rows = place / f"{name}.csv"
+    csv = table.to_csv(index=False, float_format="%.6g", lineterminator="\n")
+    files = {page: _kept(page, _page(figure, name)), rows: _kept(rows, csv)}
+    figure = figure_in(files[page].decode())
     drawing = drawing_of(figure)
     if shows(image, drawing):
         os.utime(image)  # so that a run of notebooks counts it among what it made
@@ -86,9 +87,22 @@ def figure_in(page: str) -> go.Figure:
     return go.Figure(data, layout)
 
 
-def _rounded(page: str) -> str:
-    """A page with numbers of at most `DIGITS` digits."""
-    return FLOAT.sub(lambda number: f"{float(number[0]):.{DIGITS}g}", page)
+def _kept(path: Path, written: str) -> bytes:
+    """What a file is to hold: what it holds already where that differs from what is written in
+    nothing but numbers, and these by at most `CLOSE` of their size.
+    """
+    there = path.read_bytes().decode(errors="replace") if path.is_file() else ""
+    old, new = (ENCODED.sub(_decoded, one) for one in (there, written))
+    same = FLOAT.sub("", old) == FLOAT.sub("", new) and all(
+        math.isclose(float(one), float(other), rel_tol=CLOSE)
+        for one, other in zip(FLOAT.findall(old), FLOAT.findall(new), strict=True)
+    )
+    return (there if same else written).encode()
+
+
+def _decoded(array: re.Match[str]) -> str:
+    """The numbers of an array in a page."""
+    return str(np.frombuffer(base64.b64decode(json.loads(f'"{array[2]}"')), array[1]).tolist())
 
 
 def drawing_of(figure: go.Figure) -> str:
