@@ -23,7 +23,8 @@ full: $(TARGET) ## the same at full size: notebooks/full/NN.yml
 refresh: $(TARGET) ## run every notebook and store its outputs in the notebook
 	$(SPECDEC) reproduce --refresh $(ARGS)
 
-test: check $(TARGET) ## check, all tests, all notebooks; leaves the working tree as it was
+test: $(TARGET) ## check, all tests, all notebooks; leaves the working tree as it was
+	@$(MAKE) --no-print-directory -j2 check compiled-fast compiled-int8
 	@figures=$$(mktemp -d) && trap 'rm -rf "$$figures"' EXIT && SPECDEC_FIGURES="$$figures" SPECDEC_REQUIRE_TARGET=1 $(PYTHON) -m pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 test-ui: .venv/.ui $(TARGET) ## every notebook and explorer in JupyterLab in headless Chromium, screenshots in figures/runs/ui (needs Chromium: apt install chromium)
@@ -34,6 +35,9 @@ check: .venv/.stamp ## lint, formatting and types; how long and how dense the co
 	$(PYTHON) -m ruff format --check .
 	$(PYTHON) -m basedpyright --pythonpath $(PYTHON)
 	@$(PYTHON) tests/size.py
+
+compiled-%: .venv/.stamp
+	@$(PYTHON) tests/compiling.py $*
 
 lab: $(TARGET) ## open the notebooks in JupyterLab
 	$(PYTHON) -m jupyterlab $(if $(filter 0,$(shell id -u)),--allow-root) --ServerApp.root_dir=. --LabApp.default_url=/lab/tree/notebooks/00_one_round.ipynb $(ARGS)

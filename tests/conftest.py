@@ -14,6 +14,7 @@ import torch
 from fakes import Clock
 from tiny import tiny_ladder
 
+from specdec_lib.measure.latency import needed
 from specdec_lib.workload import Ladder, Prompt, load_prompts
 
 if TYPE_CHECKING:
@@ -76,6 +77,12 @@ def unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
     monkeypatch.setattr(jaxtyping, "jaxtyped", lenient)
+
+
+@pytest.fixture
+def few_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The default's size is chosen by two turns of rounds: where nothing hangs on which it is."""
+    monkeypatch.setattr(needed, "REPEATS", 1)
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ from specdec_lib.workload import Prompt, load_ladder, load_prompts
 from specdec_lib.workload.ladder import neutral
 from tests.verbs import run
 
-pytestmark = pytest.mark.usefixtures("unchecked")
+pytestmark = pytest.mark.usefixtures("unchecked", "few_turns")
 TEXTS = ("a", "def f(x):\n    return"), ("b", "class A:\n    def g")
 OF_A_PAIR = {*USUAL, DEFAULT} - {name for name in USUAL if "n-grams" in name}
 OF_A_PAIR -= {name for name in USUAL if "reading its target" in name}

@@ -55,7 +55,7 @@ def begun(tmp_path_factory):
     return load_ladder(*folders, device="cpu")
 
 
-@pytest.mark.usefixtures("unchecked")
+@pytest.mark.usefixtures("unchecked", "few_turns")
 def test_all_that_reads_a_prompt_reads_these_tokens(begun):
     wanted = by_transformers(begun.tokenizer, TEXT)
     assert begun.encode(PROMPT) == wanted and wanted.count(BEGIN) == 1

@@ -10,43 +10,61 @@ from specdec_lib.models.fast import arithmetic
 from specdec_lib.models.fast.products import AVX2, BLOCK, COLUMNS, DOT_PRODUCTS, RECORD
 from specdec_lib.models.fast.tiles import compiled
 
+PRODUCTS = """
+import importlib
+import sys
+
+import numpy as np
+from specdec_lib.models.fast import products
+
+products.DOT_PRODUCTS &= sys.argv[1] == "vnni"
+products.AVX2 &= sys.argv[1] == "avx2"
+from specdec_lib.models.fast import arithmetic, tiles, weights
+
+rng = np.random.default_rng(1)
+four = rng.integers(0, 16, (16, 70)).astype(np.float32) / 8 - 1
+four[:, ::16] = -1
+four[:, 1::16] = 0.875
+both = np.concatenate([four, rng.standard_normal((32, 70), np.float32)])
+x = rng.standard_normal((5, 70), np.float32)
+made = {one: weights.stack_panels([(both, None)], one) for one in ("int8", "exact")}
+largest = made["int8"][0][0, :, :, :512].max((1, 2))
+assert largest[0] == 15 and largest[1:].min() > 15, largest
+for stretch in sys.argv[3:]:
+    importlib.reload(tiles)
+    tiles.ROWS, tiles.TOGETHER, tiles.STRETCH = 2, 1, int(stretch)
+    tiles.config.CACHE_DIR = f"{sys.argv[2]}-{stretch}"
+    importlib.reload(arithmetic)
+    y = {one: np.zeros((5, 48), np.float32) for one in made}
+    for name, rows in (("int8", arithmetic.quantise(x)), ("exact", x)):
+        for one in range(3):
+            arithmetic.linear_panels(made[name], 0, one, 1, rows, y[name], 0, False)
+    assert np.allclose(y["exact"], x @ both.T, atol=1e-5)
+    assert 0 < np.abs(y["int8"] - y["exact"]).max() < 0.3
+    print(*(y[one].tobytes().hex() for one in ("int8", "exact")))
+"""
+
 
 def test_products_have_the_same_bits_by_any_instruction_and_in_any_stretches(tmp_path) -> None:
     """Of AVX-512 VNNI, where it is there, of AVX2, and the plain way: whole numbers of eight bits,
     those of four bits, which have a way of their own, and float32; in stretches of two blocks of
     the depth or 18 of its numbers, and all at once.
     """
-    code = (
-        "import sys; import numpy as np; from specdec_lib.models.fast import products;"
-        " products.DOT_PRODUCTS &= sys.argv[1] == 'vnni'; products.AVX2 &= sys.argv[1] == 'avx2';"
-        " from specdec_lib.models.fast import tiles;"
-        " tiles.ROWS, tiles.TOGETHER, tiles.STRETCH = 2, 1, int(sys.argv[3]);"
-        " tiles.config.CACHE_DIR = sys.argv[2];"
-        " from specdec_lib.models.fast import arithmetic, weights;"
-        " rng = np.random.default_rng(1); draw = rng.standard_normal;"
-        " four = rng.integers(0, 16, (16, 70)).astype(np.float32) / 8 - 1; four[:, ::16] = -1;"
-        " four[:, 1::16] = 0.875; both = np.concatenate([four, draw((32, 70), np.float32)]);"
-        " x = draw((5, 70), np.float32);"
-        " made = {one: weights.stack_panels([(both, None)], one) for one in ('int8', 'exact')};"
-        " y = {one: np.zeros((5, 48), np.float32) for one in made};"
-        " [arithmetic.linear_panels(made[name], 0, one, 1, rows, y[name], 0, False)"
-        " for name, rows in (('int8', arithmetic.quantise(x)), ('exact', x)) for one in range(3)];"
-        " largest = made['int8'][0][0, :, :, :512].max((1, 2)); assert largest[0] == 15, largest;"
-        " assert largest[1:].min() > 15; print(y['int8'].tobytes().hex(), end=' ');"
-        " assert np.allclose(y['exact'], x @ both.T, atol=1e-5); print(y['exact'].tobytes().hex());"
-        " assert 0 < np.abs(y['int8'] - y['exact']).max() < 0.3"
-    )
-    ways = [("avx2", "1152"), ("avx2", "0"), ("plain", "1152")]
-    ways += [("vnni", one) for one in ("0", "1152") if DOT_PRODUCTS]
+    ways = {"avx2": ("1152", "0"), "plain": ("1152",)}
+    if DOT_PRODUCTS:
+        ways["vnni"] = "0", "1152"
     begun = [
         subprocess.Popen(
-            [sys.executable, "-c", code, way, tmp_path / f"{way}-{stretch}", stretch],
+            [sys.executable, "-c", PRODUCTS, way, tmp_path / way, *stretches],
             stdout=subprocess.PIPE,
         )
-        for way, stretch in ways
+        for way, stretches in ways.items()
     ]
-    found = {one.communicate()[0] for one in begun}
-    assert not any(one.returncode for one in begun) and len(found) == 1
+    lines = [one.communicate()[0].splitlines() for one in begun]
+    assert not any(one.returncode for one in begun)
+    assert [*map(len, lines)] == [*map(len, ways.values())]
+    found = {line for its in lines for line in its}
+    assert len(found) == 1
     assert len(found.pop().strip()) == 2 * (4 * 5 * 48) * 2 + 1  # hexadecimal, of both editions
 
 
