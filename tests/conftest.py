@@ -12,6 +12,7 @@ import jaxtyping
 import pytest
 import torch
 from fakes import Clock
+from jaxtyping import _decorator
 from tiny import tiny_ladder
 
 from specdec_lib.measure.latency import needed
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 torch.set_num_threads(1)
 
 collect_ignore = [] if "SPECDEC_UI" in os.environ else ["ui"]  # they need a browser: `make test-ui`
+CHECKED = 5000  # calls of a test whose shapes and types are checked
 VIEWS = "application/vnd.plotly.v1+json", "application/vnd.jupyter.widget-view+json"
 SEEN_NOT_COMPARED = (*VIEWS, "text/html")
 
@@ -64,8 +66,34 @@ def toys(tmp_path: Path) -> Path:
     return tmp_path / "notebooks"
 
 
+class FirstCalls(type(jaxtyping.config)):
+    """jaxtyping's configuration, by which the first `CHECKED` calls of a test are checked: what
+    runs in a loop has been seen by then, and is three times as fast unchecked.
+    """
+
+    def __init__(self) -> None:
+        self.calls = 0
+        self.off = False
+        super().__init__()
+
+    @property
+    def jaxtyping_disable(self) -> bool:
+        self.calls += 1
+        return self.off or self.calls > CHECKED
+
+    @jaxtyping_disable.setter
+    def jaxtyping_disable(self, off: bool) -> None:
+        self.off = off
+
+
+@pytest.fixture(autouse=True)
+def checked_at_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shapes and types are checked at run time in the first calls of every test."""
+    monkeypatch.setattr(_decorator, "config", FirstCalls())
+
+
 @pytest.fixture
-def unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
+def unchecked(checked_at_first: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """No run-time check of shapes and types: for tests that run, thousands of times, code that
     others run checked (five times faster). Functions within functions, which would be given their
     checks anew by every call, get none.
@@ -75,7 +103,7 @@ def unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
     def lenient(**options: object) -> Callable[[Callable], Callable]:
         return lambda one: one if "<locals>" in one.__qualname__ else checked(**options)(one)
 
-    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
+    monkeypatch.setattr(_decorator.config, "jaxtyping_disable", True)
     monkeypatch.setattr(jaxtyping, "jaxtyped", lenient)
 
 
