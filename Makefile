@@ -8,7 +8,7 @@ ARGS ?=
 export HF_HUB_OFFLINE ?= 1
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: help figures full refresh test test-ui check lab table measured bench lossless faults setup distil
+.PHONY: help figures full refresh test test-ui check compiled lab table measured bench lossless faults setup distil
 .DEFAULT_GOAL := help
 
 help: ## show this
@@ -24,7 +24,7 @@ refresh: $(TARGET) ## run every notebook and store its outputs in the notebook
 	$(SPECDEC) reproduce --refresh $(ARGS)
 
 test: $(TARGET) ## check, all tests, all notebooks; leaves the working tree as it was
-	@$(MAKE) --no-print-directory -j2 check compiled-fast compiled-int8
+	@$(MAKE) --no-print-directory -j2 check compiled
 	@figures=$$(mktemp -d) && trap 'rm -rf "$$figures"' EXIT && SPECDEC_FIGURES="$$figures" SPECDEC_REQUIRE_TARGET=1 $(PYTHON) -m pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 test-ui: .venv/.ui $(TARGET) ## every notebook and explorer in JupyterLab in headless Chromium, screenshots in figures/runs/ui (needs Chromium: apt install chromium)
@@ -36,8 +36,8 @@ check: .venv/.stamp ## lint, formatting and types; how long and how dense the co
 	$(PYTHON) -m basedpyright --pythonpath $(PYTHON)
 	@$(PYTHON) tests/size.py
 
-compiled-%: .venv/.stamp
-	@$(PYTHON) tests/compiling.py $*
+compiled: .venv/.stamp
+	@$(PYTHON) tests/compiling.py
 
 lab: $(TARGET) ## open the notebooks in JupyterLab
 	$(PYTHON) -m jupyterlab $(if $(filter 0,$(shell id -u)),--allow-root) --ServerApp.root_dir=. --LabApp.default_url=/lab/tree/notebooks/00_one_round.ipynb $(ARGS)

@@ -1,8 +1,7 @@
-"""Compile a runtime, "fast" or "int8": the tests' workers, which begin together, would each compile
-it, and the checks leave a processor idle meanwhile.
+"""Compile the fast runtime: the tests' workers, which both begin with notebooks that need it, would
+each compile it, and the checks leave a processor idle meanwhile. The int8 edition, which one of
+them needs first, and passes on several threads are compiled there.
 """
-
-import sys
 
 import torch
 from tiny import tiny_ladder
@@ -15,9 +14,9 @@ from specdec_lib.measure.settings.ladder_drafts import LadderDrafts
 PROMPT = (7, 300, 41, 7)
 
 
-def compile_runtime(runtime: str) -> None:
+def compile_runtime() -> None:
     """Decode a few tokens with every kind of draft that has compiled code of its own."""
-    ladder = tiny_ladder(runtime=runtime, reads=True)
+    ladder = tiny_ladder(runtime="fast", reads=True)
     for sampler in (Sampler(0), Sampler(1.0)):
         drafts = LadderDrafts(ladder, sampler, matched=False)
         tree = drafts.tree(6)
@@ -27,4 +26,4 @@ def compile_runtime(runtime: str) -> None:
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    compile_runtime(*sys.argv[1:])
+    compile_runtime()

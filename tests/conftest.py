@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 torch.set_num_threads(1)
 
 collect_ignore = [] if "SPECDEC_UI" in os.environ else ["ui"]  # they need a browser: `make test-ui`
-CHECKED = 5000  # calls of a test whose shapes and types are checked
+CHECKED = 2000  # calls of a test whose shapes and types are checked
 VIEWS = "application/vnd.plotly.v1+json", "application/vnd.jupyter.widget-view+json"
 SEEN_NOT_COMPARED = (*VIEWS, "text/html")
 
