@@ -1,4 +1,7 @@
-"""What holds in every test: one torch thread, a seed, and no figure lands in the repository."""
+"""What holds in every test: one torch thread, a seed, and no figure lands in the repository.
+
+The library is imported where it is used: the process that hands tests to others needs none of it.
+"""
 
 import os
 import shutil
@@ -10,18 +13,13 @@ from typing import TYPE_CHECKING
 
 import jaxtyping
 import pytest
-import torch
-from fakes import Clock
 from jaxtyping import _decorator
-from tiny import tiny_ladder
-
-from specdec_lib.measure.latency import needed
-from specdec_lib.workload import Ladder, Prompt, load_prompts
 
 if TYPE_CHECKING:
     from drawn import Drawn
+    from fakes import Clock
 
-torch.set_num_threads(1)
+    from specdec_lib.workload import Ladder, Prompt
 
 collect_ignore = [] if "SPECDEC_UI" in os.environ else ["ui"]  # they need a browser: `make test-ui`
 CHECKED = 2000  # calls of a test whose shapes and types are checked
@@ -46,6 +44,14 @@ def pytest_configure(config: pytest.Config) -> None:
         config.add_cleanup(lambda: os.environ.pop("SPECDEC_FIGURES"))
 
 
+@pytest.fixture(autouse=True, scope="session")
+def one_thread() -> None:
+    """PyTorch's threads, of which each of the tests' processes would take all."""
+    import torch
+
+    torch.set_num_threads(1)
+
+
 @pytest.fixture(autouse=True)
 def figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder that `show.saving.save` writes to during one test."""
@@ -57,6 +63,8 @@ def figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture(autouse=True)
 def seeded() -> None:
     """Random weights are the same in every run, whichever tests a process ran before."""
+    import torch
+
     torch.manual_seed(0)
 
 
@@ -110,32 +118,40 @@ def unchecked(checked_at_first: None, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def few_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     """The default's size is chosen by two turns of rounds: where nothing hangs on which it is."""
+    from specdec_lib.measure.latency import needed
+
     monkeypatch.setattr(needed, "REPEATS", 1)
 
 
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+def clock(monkeypatch: pytest.MonkeyPatch) -> "Clock":
     """The clock of everything that is timed."""
+    from fakes import Clock
+
     made = Clock()
     monkeypatch.setattr(time, "perf_counter", made)
     return made
 
 
 @pytest.fixture(scope="session")
-def ladder() -> Ladder:
+def ladder() -> "Ladder":
     """The ladder of tiny random models, in float32 on the CPU."""
+    from tiny import tiny_ladder
+
     return tiny_ladder()
 
 
 @pytest.fixture(scope="session")
-def prompts() -> list[Prompt]:
+def prompts() -> "list[Prompt]":
     """The development code prompts."""
+    from specdec_lib.workload import load_prompts
+
     return load_prompts("code", "development")
 
 
 @pytest.fixture
 def drawn(monkeypatch: pytest.MonkeyPatch) -> "Drawn":
     """What explorers hand to figure functions."""
-    from drawn import Drawn  # plotly takes a second that few tests need
+    from drawn import Drawn
 
     return Drawn(monkeypatch)
