@@ -44,9 +44,19 @@ def pytest_configure(config: pytest.Config) -> None:
         config.add_cleanup(lambda: os.environ.pop("SPECDEC_FIGURES"))
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup() -> None:
+    """Before a test and its fixtures of any scope: random weights are the same in every run,
+    whichever tests a process ran before.
+    """
+    import torch
+
+    torch.manual_seed(0)
+
+
 @pytest.fixture(autouse=True, scope="session")
 def one_thread() -> None:
-    """PyTorch's threads, of which each of the tests' processes would take all."""
+    """PyTorch has one thread: each of the tests' processes would take all processors."""
     import torch
 
     torch.set_num_threads(1)
@@ -60,14 +70,6 @@ def figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-@pytest.fixture(autouse=True)
-def seeded() -> None:
-    """Random weights are the same in every run, whichever tests a process ran before."""
-    import torch
-
-    torch.manual_seed(0)
-
-
 @pytest.fixture
 def toys(tmp_path: Path) -> Path:
     """The folder of a test's own small notebooks."""
@@ -76,7 +78,7 @@ def toys(tmp_path: Path) -> Path:
 
 class FirstCalls(type(jaxtyping.config)):
     """jaxtyping's configuration, by which the first `CHECKED` calls of a test are checked: what
-    runs in a loop has been seen by then, and is three times as fast unchecked.
+    runs in a loop has been seen by then.
     """
 
     def __init__(self) -> None:

@@ -54,12 +54,20 @@ def test_a_figure_that_differs_in_the_last_digits_alone_stays_as_it_is(close, dt
         assert {name for name in first if other[name] == first[name]} == {"plotly.min.js"}
 
 
-@pytest.mark.parametrize("name", ["00_bars.html", "00_bars.csv"])
-def test_a_damaged_page_or_table_is_written_anew(name, figures):
-    figure = go.Figure(go.Bar(y=[1, 2]))
+@pytest.mark.parametrize(
+    "name, old, new",
+    [
+        ("00_bars.html", b"<", b"\xff"),
+        ("00_bars.html", b'"bdata":"AA', b'"bdata":"A'),
+        ("00_bars.csv", b"draft", b""),
+    ],
+)
+def test_a_damaged_page_or_table_is_written_anew(name, old, new, figures):
+    figure = go.Figure(go.Bar(y=np.array([1.0, 2.0])))
     saving.save(figure, "00_bars", TABLE)
     whole = (figures / name).read_bytes()
-    (figures / name).write_bytes(b"\xff" + whole[:-9])
+    (figures / name).write_bytes(whole.replace(old, new))
+    assert (figures / name).read_bytes() != whole
     saving.save(figure, "00_bars", TABLE)
     assert (figures / name).read_bytes() == whole
 

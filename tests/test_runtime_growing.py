@@ -43,7 +43,6 @@ DRAFTS = {
     "a window": lambda: FastModel(llama(), "draft", window=9),
     "reads its target": lambda: pair("fast", cut=True)[1],
 }
-CONTEXTS = 20
 SCOUTED = list(DRAFTS)[:3]  # a scout is left out of the last
 
 
@@ -83,13 +82,13 @@ def plain(model: FastModel) -> LanguageModel:
 def test_a_tree_grown_in_one_call_is_the_tree_grown_level_by_level(network, sampler, shape) -> None:
     grown, slow = two(network)
     quick = TreeDraft(grown, match=MATCH, **shape)
-    for number, (context, _) in enumerate(walk(CONTEXTS, seed=4)):
+    for number, (context, _) in enumerate(walk(30, seed=4)):
         chance = Chance(number, sampler)
         tree = quick.propose(context, chance)
         assert_same(tree, long_way(quick, slow).propose(context, chance))
         # what was read on the way is known, and right
         assert torch.equal(grown.score(context, tree), slow.score(context, tree))
-    assert grown.usage.passes > CONTEXTS
+    assert grown.usage.passes > 30
     assert_same_work(grown, slow)
 
 
@@ -140,7 +139,7 @@ def test_a_staged_tree_grown_in_one_call_is_that_grown_pass_by_pass(network, sam
     tree, scouted = TreeDraft(grown, match=MATCH, **shape), 0
     scouts = (NgramDraft(table_of(network), budget=5, depth=3), {"guided": 1})
     scouts = scouts, (NgramDraft(table_of(network), widths=(2, 2, 1, 1, 1)), {"guided": 3})
-    for number, (context, _) in enumerate(walk(CONTEXTS, seed=4)):
+    for number, (context, _) in enumerate(walk(30, seed=4)):
         chance, (scout, options) = Chance(number, sampler), scouts[number % 2]
         quick = StagedTree(tree, scout, **options)
         found = quick.propose(context, chance)
@@ -166,7 +165,7 @@ def test_a_review_by_ranked_children_is_that_by_logits(network, sampler, make, m
     scout, kept = NgramDraft(table_of(network), budget=6, depth=4), 0
     drafts = make(grown, scout), make(plain(slow), scout)
     monkeypatch.setattr(grown, "score", None)  # is not asked for logits
-    for number, (context, _) in enumerate(walk(CONTEXTS, seed=4)):
+    for number, (context, _) in enumerate(walk(30, seed=4)):
         found, wanted = (draft.propose(context, Chance(number, sampler)) for draft in drafts)
         assert_same(found, wanted)
         kept += sum("n-gram" in source for source in found.sources)

@@ -44,11 +44,11 @@ def save(figure: go.Figure, name: str, table: pd.DataFrame) -> Path:
     name     two digits (the notebook's) and words, joined by "_"; ValueError for another
     table    what the figure shows; real numbers are kept to six significant digits
 
-    A page or a table stays as it is where all its numbers are within `CLOSE` of the new ones, for
-    processors add in different orders; so does an image of the very same figure: another machine's
-    exporter and fonts would draw it in other pixels. To have them written anew, delete them. Where
-    no image exporter works, a warning says that the image of a new figure is not written, or that
-    the one there is of another figure.
+    A page or a table stays as it is where all its real numbers are within `CLOSE` of the new ones,
+    for processors add in different orders; so does an image of the very same figure, which another
+    machine's exporter and fonts would draw in other pixels. To have them written anew, delete them.
+    Where no image exporter works, a warning says that the image of a new figure is not written, or
+    that the one there is of another figure.
     """
     if not NAME.fullmatch(name):
         raise ValueError(f'a figure is called like "00_mask", by small letters, got {name!r}')
@@ -89,7 +89,7 @@ def figure_in(page: str) -> go.Figure:
 
 def _kept(path: Path, written: str) -> bytes:
     """What a file is to hold: what it holds already where that differs from what is written in
-    nothing but numbers, and these by at most `CLOSE` of their size.
+    nothing but real numbers, and these by at most `CLOSE` of their size.
     """
     there = path.read_bytes().decode(errors="replace") if path.is_file() else ""
     old, new = (ENCODED.sub(_decoded, one) for one in (there, written))
@@ -101,8 +101,12 @@ def _kept(path: Path, written: str) -> bytes:
 
 
 def _decoded(array: re.Match[str]) -> str:
-    """The numbers of an array in a page."""
-    return str(np.frombuffer(base64.b64decode(json.loads(f'"{array[2]}"')), array[1]).tolist())
+    """The numbers of an array in a page; of a damaged one its text."""
+    try:
+        content = base64.b64decode(json.loads(f'"{array[2]}"'))
+        return str(np.frombuffer(content, array[1]).tolist())
+    except ValueError:
+        return array[0]
 
 
 def drawing_of(figure: go.Figure) -> str:
