@@ -34,7 +34,9 @@ from specdec_lib.measure.settings.usual import (
     COPIES,
     DEFAULT,
     LEAST,
+    TREES,
     Size,
+    tree_models,
     usual_draft,
     usual_settings,
 )
@@ -121,30 +123,39 @@ def test_the_sizes_follow_from_what_rows_cost_and_how_often_guesses_are_right(la
 
 
 def test_the_default_takes_what_brings_most_tokens_for_the_time_of_its_rounds(ladder, monkeypatch):
-    sizes = [(4, 3, 2.0), (2, 2, 1.8), (1, 1, 1.5), (8, 4, 9.0)]
-    monkeypatch.setattr(needed, "best_sizes", lambda *given: sizes)
+    sizes = {
+        "draft": [(4, 3, 2.0), (2, 2, 1.8), (1, 1, 1.5), (8, 4, 9.0)],
+        "middle": [(4, 2, 2.4), (3, 3, 2.3), (1, 1, 1.6), (9, 4, 9.0)],
+    }
+    monkeypatch.setattr(needed, "best_sizes", lambda target, model, match: sizes[model.name])
     seen = {}
 
     def prices(*trees: float, per_copy: float) -> Size:
         def told(target, drafts, sampler, repeats):
             seen[sampler] = drafts
-            return [*trees, *(1 + per_copy * one.length for one in drafts[TRIED:])]
+            return [*trees, *(1 + per_copy * one.length for one in drafts[len(trees) :])]
 
         monkeypatch.setattr(needed, "_needed_by_turns", told)
         return usual_size(ladder, sampler)
 
     for sampler, lengths in ((Sampler(0), (8, 3)), (Sampler(1.0), (6, 3)), (Sampler(2.0), (6, 3))):
-        quick = prices(1.8, 1.2, 1.1, per_copy=0.01)
-        assert quick[:4] == (2, 2, 1.2, 1.8)
-        slow = prices(1.2, 1.2, 1.3, per_copy=0.5)
-        assert slow[:4] == (4, 3, 1.2, 2.0)
+        quick = prices(1.8, 1.2, 1.1, 2.5, 2.5, 2.5, per_copy=0.01)
+        assert quick[:5] == ("draft", 2, 2, 1.2, 1.8)
+        slow = prices(1.2, 1.2, 1.3, 1.5, 1.3, 1.5, per_copy=0.5)
+        assert slow[:5] == ("middle", 3, 3, 1.3, 2.3)
         assert (quick.length, slow.length) == lengths
         assert quick.copying == pytest.approx(1 + 0.01 * quick.length)
         assert slow.copying == pytest.approx(2.5)
-        assert [one.budget for one in seen[sampler][:TRIED]] == [4, 2, 1]
-        assert [(one.length, one.least) for one in seen[sampler][TRIED:]] == [
-            (length, LEAST) for length in COPIES
-        ]
+        trees, copied = seen[sampler][: 2 * TRIED], seen[sampler][2 * TRIED :]
+        assert [one.model.name for one in trees] == TRIED * ["draft"] + TRIED * ["middle"]
+        assert [one.budget for one in trees] == [4, 2, 1, 4, 3, 1]
+        assert [(one.length, one.least) for one in copied] == [(length, LEAST) for length in COPIES]
+
+
+def test_trees_are_tried_with_the_models_that_the_ladder_has(ladder):
+    assert tree_models(ladder) == ["draft", "middle"]
+    assert tree_models(tiny_ladder(reads=True)) == ["reading", "middle"]
+    assert tree_models(replace(ladder, middle=None)) == ["draft"]
 
 
 def test_what_copies_bring_is_what_they_bring_in_the_text_kept_out():
@@ -185,30 +196,37 @@ def test_passes_are_timed_where_both_models_have_room(positions, rows, context, 
     assert all(depth <= budget for budget, depth, _ in sizes)
 
 
-def test_the_default_drafts_with_the_model_that_reads_where_there_is_one(ladder):
-    size = Size(6, 3, 1.4, 2.2, 5, 1.8)
-    for its, name in ((ladder, "draft"), (tiny_ladder(reads=True), "reading")):
-        switched = usual_draft(its, Sampler(0), size)
+def test_the_default_drafts_with_the_model_that_was_chosen_beside_all_others():
+    ladder = tiny_ladder(reads=True)
+    for model in ("draft", "middle", "reading"):
+        size = Size(model, 6, 3, 1.4, 2.2, 5, 1.8)
+        switched = usual_draft(ladder, Sampler(0), size)
         assert (switched.parts[0].length, switched.parts[0].least) == (5, LEAST)
         assert switched.least == LEAST
-        assert (switched.parts[1].model.name, switched.parts[1].budget) == (name, 6)
+        assert (switched.parts[1].model.name, switched.parts[1].budget) == (model, 6)
         assert switched.needed == (1.8, 1.4) and switched.hoped == (HOPED * 1.8, 2.2)
-        others = [one.name for one in usual_settings(its, Sampler(0), size)]
-        assert others[0] == AUTOREGRESSIVE and DEFAULT in others
-        assert ("plain draft's tree" in others) == (name == "reading")
+        timed = {one.name: one.draft for one in usual_settings(ladder, Sampler(0), size)}
+        assert next(iter(timed)) == AUTOREGRESSIVE
+        assert timed["copies, else a tree"].parts[1] == timed[TREES[model]] == switched.parts[1]
+        assert {TREES[one]: timed[TREES[one]].model.name for one in TREES} == {
+            name: one for one, name in TREES.items()
+        }
 
 
 def test_the_command_times_every_draft_on_every_prompt_and_goes_on(monkeypatch, tmp_path, capsys):
     ladder = tiny_ladder(runtime="fast", reads=True)
     monkeypatch.setattr(defaults, "load_ladder", lambda **options: ladder)
     monkeypatch.setattr(defaults, "cache_folder", lambda: tmp_path)
-    monkeypatch.setattr(defaults, "usual_size", lambda *given: Size(4, 2, 1.5, 2.0, 6, 1.5))
+    monkeypatch.setattr(
+        defaults, "usual_size", lambda *given: Size("middle", 4, 2, 1.5, 2.0, 6, 1.5)
+    )
     line = f"--limit 1 --max-new-tokens 6 --editions exact --csv {tmp_path / 'table.csv'}"
     run("measure", "defaults", *line.split())
     table = pd.read_csv(tmp_path / "table.csv")
     prompts = chosen_prompts(None, "held-out", 1)
-    assert len(table) == 2 * len(prompts) * 6 and set(table.edition) == {"exact"}
+    assert len(table) == 2 * len(prompts) * 7 and set(table.edition) == {"exact"}
     assert table.groupby(["sampling", "prompt"]).tokens.nunique().eq(1).all()
+    assert (table.model == "middle").all()
     assert (table.needed == 1.5).all() and (table.length == 6).all()
     told = capsys.readouterr().out
     assert f"where {DEFAULT} gain least" in told

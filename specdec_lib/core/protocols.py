@@ -4,6 +4,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
+import numpy as np
+import torch
 from jaxtyping import Float
 from torch import Tensor
 
@@ -238,9 +240,11 @@ def check_root(
 
 def check_logits(logits: Tensor, name: str) -> None:
     """Raise ValueError unless every row of a model's logits has a finite maximum."""
-    highest = logits.detach().amax(dim=-1)
-    if not highest.isfinite().all():
-        wrong = highest[~highest.isfinite()][0]
+    if logits.dtype not in (torch.float32, torch.float64):  # NumPy has no bfloat16
+        logits = logits.float()
+    highest = logits.numpy(force=True).max(axis=-1)  # NaN if any logit is
+    if not np.isfinite(highest).all():
+        wrong = highest[~np.isfinite(highest)][0]
         raise ValueError(
             f"the logits of {name} must hold no NaN or +inf and at least one finite value; the"
             f" maximum of a row is {float(wrong)}"

@@ -17,7 +17,7 @@ from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.measure.latency.passes import curves, pass_tables, time_passes
 from specdec_lib.measure.settings.ladder_drafts import LadderDrafts, copies
 from specdec_lib.measure.settings.setting import GREEDY
-from specdec_lib.measure.settings.usual import COPIES, LEAST, Size, usual_model
+from specdec_lib.measure.settings.usual import COPIES, LEAST, Size, tree_models
 from specdec_lib.theory import PassTable, best_tree, expected_tokens
 from specdec_lib.workload import Ladder
 
@@ -66,14 +66,17 @@ def best_sizes(
 
 
 def usual_size(ladder: Ladder, sampler: Sampler) -> Size:
-    """The size of the default's tree and the number of its copies on this machine. Rounds are timed
-    here and now with the `TRIED` trees that gain most by passes, and with each number of `COPIES`;
-    of both, the one is taken that brings most tokens for the time of its rounds.
+    """The model and the size of the default's tree, and the number of its copies, on this machine.
+    Rounds are timed here and now with the `TRIED` trees of each model that gain most by passes, and
+    with each number of `COPIES`; of both, the one is taken that brings most tokens for the time of
+    its rounds.
     """
-    name = usual_model(ladder)
     drafts = LadderDrafts(ladder, sampler)
-    sizes = best_sizes(ladder.target, drafts.models[name], ladder.match(name, sampler))[:TRIED]
-    trees = [drafts.tree(budget, depth, model=name) for budget, depth, _ in sizes]
+    sizes: list[tuple[str, int, int, float]] = []
+    for name in tree_models(ladder):
+        own = best_sizes(ladder.target, drafts.models[name], ladder.match(name, sampler))
+        sizes += [(name, *size) for size in own[:TRIED]]
+    trees = [drafts.tree(budget, depth, model=name) for name, budget, depth, _ in sizes]
     copied = [copies(length, LEAST) for length in COPIES]
     needed = _needed_by_turns(ladder.target, [*trees, *copied], sampler, REPEATS)
     sampled = min(sampler.temperature, 1.0)
@@ -82,9 +85,9 @@ def usual_size(ladder: Ladder, sampler: Sampler) -> Size:
     gains = [each / price for each, price in zip(tokens, needed, strict=True)]
     tree = max(range(len(sizes)), key=gains.__getitem__)
     copy = max(range(len(sizes), len(gains)), key=gains.__getitem__)
-    budget, depth, hoped = sizes[tree]
+    name, budget, depth, hoped = sizes[tree]
     length = copied[copy - len(sizes)].length
-    return Size(budget, depth, needed[tree], hoped, length, needed[copy])
+    return Size(name, budget, depth, needed[tree], hoped, length, needed[copy])
 
 
 def _needed_by_turns(

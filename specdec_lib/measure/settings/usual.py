@@ -17,11 +17,17 @@ LEAST = 2  # fewer copies are passed over
 # drawn at temperature 1; counted in `data/text/kept-out`
 COPIES = {3: (2.94, 1.61), 4: (3.38, 1.65), 6: (4.12, 1.69), 8: (4.63, 1.71)}
 DEFAULT = "copies, else a tree, where they pay"
+TREES = {  # by model
+    "draft": "plain draft's tree",
+    "middle": "middle model's tree",
+    "reading": "reading draft's tree",
+}
 
 
 class Size(NamedTuple):
-    """A best-first tree's size, the number of copies, and what a round must yield.
+    """A best-first tree's model and size, the number of copies, and what a round must yield.
 
+    model            "draft", "middle" or "reading"
     budget, depth    guesses and levels of the tree
     needed           tokens per round from which on the tree pays
     hoped            those that its model's match table foretells
@@ -29,6 +35,7 @@ class Size(NamedTuple):
     copying          tokens per round from which on they pay
     """
 
+    model: str
     budget: int
     depth: int
     needed: float
@@ -37,35 +44,38 @@ class Size(NamedTuple):
     copying: float
 
 
-def usual_model(ladder: Ladder) -> str:
-    """The model of the tree: the draft that reads its target, if the ladder has it."""
-    return "draft" if ladder.reading is None else "reading"
+def tree_models(ladder: Ladder) -> list[str]:
+    """The models that a tree is tried with: the draft that reads its target, if the ladder has it,
+    else the plain one; and the middle model, which is right more often and takes longer.
+    """
+    first = "draft" if ladder.reading is None else "reading"
+    return [first, "middle"] if ladder.middle is not None else [first]
 
 
 def usual_draft(ladder: Ladder, sampler: Sampler, size: Size) -> FirstPaying:
     """Copies of the text so far, else a tree of this size, each where it pays on the present
     text.
     """
-    tree = LadderDrafts(ladder, sampler).tree(size.budget, size.depth, model=usual_model(ladder))
+    tree = LadderDrafts(ladder, sampler).tree(size.budget, size.depth, model=size.model)
     needed = size.copying, size.needed
     hoped = HOPED * size.copying, size.hoped
     return FirstPaying((copies(size.length, LEAST), tree), needed, hoped, LEAST)
 
 
 def usual_settings(ladder: Ladder, sampler: Sampler, size: Size) -> list[Setting]:
-    """`usual_draft`, its parts alone and together without a switch, and plain decoding; and the
-    tree of the plain draft, where another one is usual.
+    """`usual_draft`, its parts together without a switch, copies alone, and plain decoding; and
+    trees of its size of every model of the ladder, its own among them.
     """
     drafts = LadderDrafts(ladder, sampler)
-    tree = drafts.tree(size.budget, size.depth, model=usual_model(ladder))
+    trees = {
+        TREES[model]: drafts.tree(size.budget, size.depth, model=model) for model in drafts.models
+    }
     copied = copies(size.length, LEAST)
     named = {
         AUTOREGRESSIVE: NoDraft(),
         "copies": copied,
-        "tree": tree,
-        "copies, else a tree": FirstDraft((copied, tree), LEAST),
+        **trees,
+        "copies, else a tree": FirstDraft((copied, trees[TREES[size.model]]), LEAST),
         DEFAULT: usual_draft(ladder, sampler, size),
     }
-    if ladder.reading is not None:
-        named["plain draft's tree"] = drafts.tree(size.budget, size.depth)
     return [Setting(name, draft, sampler, method=name) for name, draft in named.items()]

@@ -25,6 +25,7 @@ from specdec_lib.models.fast.products import COLUMNS
 from specdec_lib.models.fast.tiles import TOGETHER, compiled
 
 PIECE = 8  # panels of a call where there is one thread; fewer are shared out evenly among several
+GROUPED = True  # heads that share keys and values are computed together, but by several threads
 
 
 @compiled(LINEAR_IN_ORDER)
@@ -80,42 +81,60 @@ def weigh(mine, place, window, scale):
     return total
 
 
-@compiled(LINEAR_IN_ORDER)
-def attend(queries, keys, values, seen, y, first):
-    """Write the attention output of all rows through one head to the columns of y from `first`.
+@compiled()
+def by_head(joined, first, columns, size):
+    """These columns from `first` on: a head of a row is a line, all rows of a head in turn."""
+    rows = len(joined)
+    found = np.empty((columns // size * rows, size), np.float32)
+    for line in range(len(found)):
+        begin = first + line // rows * size
+        for column in range(size):
+            found[line, column] = joined[line % rows, begin + column]
+    return found
 
-    keys      [entries ÷ 16, size, 16]
-    values    [size ÷ 16, entries, 16]
-    seen      how many entries are used and committed, the rows' paths and these lengths, and the
-              window: each row sees the committed entries, then those of its path, in order, and of
-              all these the last `window`
+
+@compiled(LINEAR_IN_ORDER)
+def attend(joined, all_keys, all_values, seen, y, part, parts):
+    """Write the attention output of all rows through one part of the heads, which share keys and
+    values, to their columns of y; `joined` begins with the queries of all heads.
+
+    all_keys      [key heads, entries ÷ 16, size, 16]
+    all_values    [key heads, size ÷ 16, entries, 16]
+    seen          how many entries are used and committed, the rows' paths and these lengths, and
+                  the window: each row sees the committed entries, then those of its path, in order,
+                  and of all these the last `window`
     """
     used, committed, paths, counts, window = seen
-    rows, size = queries.shape
+    rows = len(joined)
+    shared = part * len(all_keys) // parts
+    keys, values = all_keys[shared], all_values[shared]
+    size = keys.shape[1]
+    columns = y.shape[1] // parts
+    queries = by_head(joined, part * columns, columns, size)
     panels = (used + COLUMNS - 1) // COLUMNS
-    scores = np.empty((rows, panels * COLUMNS), np.float32)
-    totals = np.empty(rows, np.float32)
+    scores = np.empty((len(queries), panels * COLUMNS), np.float32)
+    totals = np.empty(len(queries), np.float32)
     scale = np.float32(1.0) / np.sqrt(np.float32(size))
     most = adjoining(queries)
     begin = first_panel(window, committed, counts)
     for panel in range(begin, panels, most):
         together = min(most, panels - panel)
         panel_sums(keys, panel, together, size, queries, scores, panel * COLUMNS)
-    for row in range(rows):
-        mine = strip(scores, row, 0, used)
+    for line in range(len(queries)):
+        row = line % rows
         place = paths[row], counts[row], committed, begin * COLUMNS
-        totals[row] = weigh(mine, place, window, scale)
+        totals[line] = weigh(strip(scores, line, 0, used), place, window, scale)
     nearer = values[:, begin * COLUMNS :]
     weights = scores[:, begin * COLUMNS :]
     for panel in range(0, len(values), most):
         together = min(most, len(values) - panel)
         depth = used - begin * COLUMNS
-        panel_sums(nearer, panel, together, depth, weights, y, first + panel * COLUMNS)
-    for row in range(rows):
-        out = strip(y, row, first, size)
-        total = totals[row]
+        panel_sums(nearer, panel, together, depth, weights, queries, panel * COLUMNS)
+    for line in range(len(queries)):
+        out = strip(y, line % rows, part * columns + line // rows * size, size)
+        found = strip(queries, line, 0, size)
         for column in range(size):
-            out[column] /= total
+            out[column] = found[column] / totals[line]
 
 
 @compiled(LINEAR_IN_ORDER)
@@ -206,6 +225,7 @@ def _pass(rows, keep, weights, buffers, logits):
     wide = np.empty((count, up[0].shape[1] * COLUMNS), np.float32)
     middle = np.empty((count, wide.shape[1] // 2), np.float32) if gated else wide
     seen = start + count, committed, paths, counts, window
+    parts = key_heads if GROUPED else heads
     embed(tokens, positions, tables, x)
     if len(given):
         add_given(given, committed, paths, counts, x)
@@ -215,11 +235,8 @@ def _pass(rows, keep, weights, buffers, logits):
         if len(cosines):
             rotate(joined, heads + key_heads, size, cosines, sines, positions)
         store_rows(joined, heads, size, start, keys[layer], values[layer])
-        for one in prange(heads):
-            first = one * size
-            shared = one * key_heads // heads
-            queries = joined[:, first : first + size]
-            attend(queries, keys[layer, shared], values[layer, shared], seen, attended, first)
+        for part in prange(parts):
+            attend(joined, keys[layer], values[layer], seen, attended, part, parts)
         multiply(out, layer, attended, x, NONE, True)
         layer_norm(x, norms[layer, 2], norms[layer, 3], epsilon, centred, h)
         multiply(up, layer, h, wide, activation, False)
@@ -249,4 +266,4 @@ finish_on_many = compiled()(copied(_finish, "finish_on_many", multiply=multiply_
 ON_ONE = {"multiply": multiply_on_one, "finish": finish_on_one}
 ON_MANY = {"multiply": multiply_on_many, "finish": finish_on_many}
 one_thread = compiled()(copied(_pass, "one_thread", **ON_ONE))
-many_threads = in_parallel(copied(_pass, "many_threads", **ON_MANY))
+many_threads = in_parallel(copied(_pass, "many_threads", **ON_MANY, GROUPED=False))

@@ -5,16 +5,16 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float
 from torch import Tensor
-from torch.nn.functional import rms_norm
 from transformers import PreTrainedModel
 
 from specdec_lib.core.context import Context
 from specdec_lib.core.protocols import StateKeeper
-from specdec_lib.models.fast.arithmetic import NONE
+from specdec_lib.models.fast.arithmetic import NONE, layer_norm
 from specdec_lib.models.fast.kernels import multiply_on_one
 from specdec_lib.models.fast.weights import stack_panels
 from specdec_lib.models.reading import SCALE, projections_of, reading_of
 
+EPSILON = np.finfo(np.float32).eps  # that of PyTorch's RMS norm
 States = Float[Tensor, "tokens states width"]
 
 
@@ -41,9 +41,13 @@ class TargetReader:
         """Write what states add to the inputs of tokens, the first of them at a cache entry, to
         `given`, see `Buffers`.
         """
-        normed = rms_norm(states.float().cpu(), states.shape[-1:]).flatten(1).numpy()
-        lines = given[entry : entry + len(normed)]
-        multiply_on_one(self._panels, 0, np.ascontiguousarray(normed), lines, NONE, False)
+        tokens, layers, width = states.shape
+        normed = np.empty((tokens * layers, width), np.float32)
+        ones, zeros = np.ones(width, np.float32), np.zeros(width, np.float32)
+        read = states.reshape(-1, width).float().numpy(force=True)
+        layer_norm(read, ones, zeros, EPSILON, False, normed)
+        lines = given[entry : entry + tokens]
+        multiply_on_one(self._panels, 0, normed.reshape(tokens, -1), lines, NONE, False)
 
 
 def reader_of(
