@@ -75,6 +75,9 @@ ONE_STAGE = {
     "point mass": Case(tree(widths=(2, 1), siblings="top"), 4),
     "best slots with replacement": Case(tree(budget=3, depth=2, siblings="iid")),
     "best slots without replacement": Case(tree(budget=3, depth=2, siblings="distinct")),
+    "without replacement, deeper where likely": Case(
+        tree(widths=(2, 1), siblings="distinct", deepen=0.3), 4, 3
+    ),
     "best-first point mass": Case(tree(budget=3, depth=2, siblings="top"), 4),
     "2×2 with replacement": Case(tree(widths=(2, 2), siblings="iid"), 3, 2),
     "2×2 without replacement": Case(tree(widths=(2, 2), siblings="distinct"), 4, 3),
@@ -232,6 +235,7 @@ RANKED: dict[str, Make] = {  # siblings under the shared noise, for `look_up`
     "tree": tree(widths=(2, 2)),
     "best tree": tree(budget=4, depth=3),
     "best tree by gap": tree(budget=4, depth=3, match=BY_GAP),
+    "best tree that deepens where it is sure": tree(budget=4, depth=3, match=BY_GAP, deepen=0.5),
     "merged": merged,
     "copies, else a tree": lambda model: FirstDraft((COPIES, TreeDraft(model("draft"), budget=3))),
     "three staged trees": lambda model: functools.reduce(

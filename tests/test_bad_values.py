@@ -58,7 +58,7 @@ def drafts() -> dict[Callable, dict]:
     prompts, matrix = load_prompts("code", "development", 1), ((1, 2), (0, 2))
     setting, missing = Setting("tree", tree, Sampler()), {"device": "cpu", "dtype": "float32"}
     return {
-        TreeDraft: dict(model=draft, budget=3, depth=2, floor=0.1),
+        TreeDraft: dict(model=draft, budget=3, depth=2, floor=0.1, deepen=0.2),
         ChainDraft: dict(model=draft, length=2, floor=0.1),
         StagedTree: dict(draft=tree, scout=copies, guided=2),
         StagedChain: dict(model=draft, scout=copies, length=3, siblings="ranked"),

@@ -1,6 +1,7 @@
 """The draft that nobody tuned: its size, what it is timed beside, and the table of the command."""
 
 from dataclasses import replace
+from itertools import cycle
 from statistics import mean
 
 import pandas as pd
@@ -20,6 +21,7 @@ from specdec_lib.measure import defaults, racing
 from specdec_lib.measure.defaults import slowest_kinds, summarise_defaults
 from specdec_lib.measure.latency import needed
 from specdec_lib.measure.latency.needed import (
+    LARGER,
     ROUNDS,
     TRIED,
     best_sizes,
@@ -122,12 +124,16 @@ def test_the_sizes_follow_from_what_rows_cost_and_how_often_guesses_are_right(la
     assert best(seldom) == (1, 1, pytest.approx(1.3))
 
 
-def test_the_default_takes_what_brings_most_tokens_for_the_time_of_its_rounds(ladder, monkeypatch):
+def test_the_default_takes_what_brings_most_tokens_for_the_time_of_its_rounds(
+    ladder, timed, monkeypatch
+):
     sizes = {
         "draft": [(4, 3, 2.0), (2, 2, 1.8), (1, 1, 1.5), (8, 4, 9.0)],
         "middle": [(4, 2, 2.4), (3, 3, 2.3), (1, 1, 1.6), (9, 4, 9.0)],
     }
-    monkeypatch.setattr(needed, "best_sizes", lambda target, model, match: sizes[model.name])
+    timed(0.5)
+    found = cycle(sizes.values())  # the models are asked in this order
+    monkeypatch.setattr(needed, "_sizes", lambda *given: next(found))
     seen = {}
 
     def prices(*trees: float, per_copy: float) -> Size:
@@ -140,9 +146,13 @@ def test_the_default_takes_what_brings_most_tokens_for_the_time_of_its_rounds(la
 
     for sampler, lengths in ((Sampler(0), (8, 3)), (Sampler(1.0), (6, 3)), (Sampler(2.0), (6, 3))):
         quick = prices(1.8, 1.2, 1.1, 2.5, 2.5, 2.5, per_copy=0.01)
-        assert quick[:5] == ("draft", 2, 2, 1.2, 1.8)
+        assert quick[:3] == ("draft", 2 * LARGER, 2 * LARGER)
+        assert (quick.floor, quick.deepen) == pytest.approx((1.5 * 0.05, 1.5 * 0.15))
+        assert (quick.needed, quick.hoped) == (1.2, 1.8)
         slow = prices(1.2, 1.2, 1.3, 1.5, 1.3, 1.5, per_copy=0.5)
-        assert slow[:5] == ("middle", 3, 3, 1.3, 2.3)
+        assert slow[:3] == ("middle", 3 * LARGER, 3 * LARGER)
+        assert (slow.floor, slow.deepen) == pytest.approx((2.3 / 26, 2.3 / 26 * 3))
+        assert (slow.needed, slow.hoped) == (1.3, 2.3)
         assert (quick.length, slow.length) == lengths
         assert quick.copying == pytest.approx(1 + 0.01 * quick.length)
         assert slow.copying == pytest.approx(2.5)
@@ -199,7 +209,7 @@ def test_passes_are_timed_where_both_models_have_room(positions, rows, context, 
 def test_the_default_drafts_with_the_model_that_was_chosen_beside_all_others():
     ladder = tiny_ladder(reads=True)
     for model in ("draft", "middle", "reading"):
-        size = Size(model, 6, 3, 1.4, 2.2, 5, 1.8)
+        size = Size(model, 6, 3, 0.05, 0.3, 1.4, 2.2, 5, 1.8)
         switched = usual_draft(ladder, Sampler(0), size)
         assert (switched.parts[0].length, switched.parts[0].least) == (5, LEAST)
         assert switched.least == LEAST
@@ -218,7 +228,7 @@ def test_the_command_times_every_draft_on_every_prompt_and_goes_on(monkeypatch, 
     monkeypatch.setattr(defaults, "load_ladder", lambda **options: ladder)
     monkeypatch.setattr(defaults, "cache_folder", lambda: tmp_path)
     monkeypatch.setattr(
-        defaults, "usual_size", lambda *given: Size("middle", 4, 2, 1.5, 2.0, 6, 1.5)
+        defaults, "usual_size", lambda *given: Size("middle", 4, 2, 0.05, 0.3, 1.5, 2.0, 6, 1.5)
     )
     line = f"--limit 1 --max-new-tokens 6 --editions exact --csv {tmp_path / 'table.csv'}"
     run("measure", "defaults", *line.split())

@@ -199,3 +199,28 @@ def test_under_noise_a_budget_holds_the_best_products_of_match_rates(match, coun
     chance, row = Chance(5, Sampler(1.0)), partial(sharpened, power=counted_at)
     draft = NgramDraft(NGRAMS, budget=9, depth=3, match=match, counted_at=counted_at)
     assert_best(draft.propose(THREE, chance), row, chance, match, budget=9, depth=3)
+
+
+@pytest.mark.parametrize("chance", [GREEDY, SAMPLED])
+@pytest.mark.parametrize("siblings", SIBLINGS)
+@pytest.mark.parametrize("size", [{"widths": (3, 2, 2)}, {"budget": 12, "depth": 3}], ids=str)
+def test_only_a_guess_that_is_likely_enough_gets_children(siblings, size, chance):
+    model, match = table_model(5, 1), MatchTable((0.5, 0.3, 0.2))
+    whole = TreeDraft(model, siblings=siblings, match=match, **size).propose(CONTEXT, chance)
+    parents = sorted({whole.scores[parent] for parent in whole.parents[1:]})
+    assert len(parents) > 2 and parents[-1] == 1
+    cut = TreeDraft(model, siblings=siblings, match=match, deepen=parents[1], **size)
+    tree = cut.propose(CONTEXT, chance)
+    assert min(tree.scores[parent] for parent in tree.parents[1:]) == parents[1]
+    if "widths" in size:
+        assert tree.guesses < whole.guesses
+        kept = {path: whole.scores[node] for node, path in paths_of(whole)}
+        assert all(kept[path] == tree.scores[node] for node, path in paths_of(tree))
+    none = TreeDraft(model, siblings=siblings, match=match, deepen=1.0, **size)
+    assert set(none.propose(CONTEXT, chance).depths) == {0, 1}
+
+
+def paths_of(tree: TokenTree) -> list[tuple[int, tuple]]:
+    """Each node with its ranks and tokens."""
+    nodes = range(len(tree))
+    return [(node, (tree.slots(node), tree.path_tokens(node))) for node in nodes]

@@ -36,6 +36,8 @@ SHAPES = [
     {"widths": (3, 2, 1)},
     {"budget": 7, "depth": 4},
     {"budget": 12, "depth": 6, "floor": 0.02},
+    {"budget": 12, "depth": 6, "floor": 0.01, "deepen": 0.25},
+    {"widths": (3, 2, 1), "deepen": 0.4},
 ]
 DRAFTS = {
     "gpt2": lambda: FastModel(gpt2(), "draft"),

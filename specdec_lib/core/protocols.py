@@ -156,6 +156,7 @@ class TreeGrower(Protocol):
         budget: int | None,
         floor: float,
         match: MatchTable,
+        deepen: float = 0.0,
         scout: Scout | None = None,
     ) -> TokenTree | None:
         """Grow, in one call, the tree that a `TreeDraft` with "ranked" siblings would build from
@@ -163,6 +164,7 @@ class TreeGrower(Protocol):
 
         widths    children per depth, within the model's positions; with a budget, that number at
                   every depth
+        deepen    the least score of a guess that gets children
         scout     guesses what to score next, so that fewer passes are needed
         """
 

@@ -32,8 +32,8 @@ PAGES = {"defaults": (README, SHOWN), "defaults_avx2": (GUIDE, AVX2)}
 SAMPLERS = (GREEDY, TOP_50)
 EDITIONS = {"exact": "fast", "int8": "int8"}  # of the target, and the runtime it is loaded on
 TOKENS = 64  # new ones per prompt, at most
-COLUMNS = """edition sampling domain prompt draft tokens rounds seconds model budget depth needed
-    hoped length copying repetition load machine""".split()
+COLUMNS = """edition sampling domain prompt draft tokens rounds seconds model budget depth floor
+    deepen needed hoped length copying repetition load machine""".split()
 
 
 def measure_defaults(

@@ -39,6 +39,7 @@ class TreeDraft:
     budget      number of guesses, filled best-first by score
     depth       the deepest guess allowed; only with a budget
     floor       guesses with a score below it are dropped; a score belongs to the whole path
+    deepen      guesses with a score below it get no children: a level of children costs a pass
     siblings    "ranked": the likeliest under the shared noise (for `look_up`); "top": the likeliest
                 without noise (for both rules); "iid": independent draws; "distinct": draws without
                 replacement. The last two carry rows and are for `reject`.
@@ -58,6 +59,7 @@ class TreeDraft:
     siblings: Siblings = "ranked"
     match: MatchTable = MatchTable()
     shape: Shape | None = None
+    deepen: Share = 0.0
 
     def __post_init__(self) -> None:
         check_limits(self.widths, self.budget, self.shape, self.floor)
@@ -117,6 +119,7 @@ class TreeDraft:
             widths=widths,
             budget=self.budget,
             floor=self.floor,
+            deepen=self.deepen,
             match=self.match,
             scout=scout,
         )
@@ -132,11 +135,22 @@ class TreeDraft:
             slots = slots_of(self.shape)
         elif self.budget is not None:
             if not drawn and (not ranked or self.match.edges):
-                return grow_best(tree, expand, budget=self.budget, depth=reach, floor=self.floor)
-            slots = best_slots(self.match, self.budget, reach, self.floor)
+                return grow_best(
+                    tree,
+                    expand,
+                    budget=self.budget,
+                    depth=reach,
+                    floor=self.floor,
+                    deepen=self.deepen,
+                )
+            slots = best_slots(self.match, self.budget, reach, self.floor, self.deepen)
         # slots are chosen before any token is: no drawn token has to be dropped
         for level in range(reach):
-            nodes = [node for node, its in enumerate(tree.depths) if its == level]
+            nodes = [
+                node
+                for node, its in enumerate(tree.depths)
+                if its == level and tree.scores[node] >= self.deepen
+            ]
             if self.widths is not None:
                 widths = dict.fromkeys(nodes, self.widths[level])
             else:

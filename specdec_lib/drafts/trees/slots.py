@@ -8,7 +8,7 @@ from torch import Tensor
 
 from specdec_lib.core.chance import Slots
 from specdec_lib.core.tree import MatchTable, Shape, TokenTree, check_widths
-from specdec_lib.core.tree.shape import grow_best_first
+from specdec_lib.core.tree.shape import Slot, grow_best_first
 
 SlotWidths = dict[Slots, int]  # ranks of a node to its number of children
 
@@ -25,10 +25,16 @@ def slots_of(shape: Shape) -> SlotWidths:
 
 
 @functools.lru_cache(maxsize=64)
-def best_slots(match: MatchTable, budget: int, depth: int, floor: float = 0.0) -> SlotWidths:
+def best_slots(
+    match: MatchTable, budget: int, depth: int, floor: float = 0.0, deepen: float = 0.0
+) -> SlotWidths:
     """The `budget` best slots when scores depend on ranks alone, in the format of `slots_of`."""
     rates = [match.rate(rank) for rank in range(budget)]
-    grown = grow_best_first(lambda slot: rates, budget, depth=depth, floor=floor)
+
+    def factors(slot: Slot) -> list[float]:
+        return rates if slot.score >= deepen else []
+
+    grown = grow_best_first(factors, budget, depth=depth, floor=floor)
     return {slot.ranks[:-1]: slot.ranks[-1] + 1 for slot in grown}
 
 
@@ -80,15 +86,22 @@ def add_children(
 
 
 def grow_best(
-    tree: TokenTree, expand: ExpandNodes, *, budget: int, depth: int, floor: float
+    tree: TokenTree,
+    expand: ExpandNodes,
+    *,
+    budget: int,
+    depth: int,
+    floor: float,
+    deepen: float = 0.0,
 ) -> TokenTree:
-    """Keep the `budget` best-scored guesses. Level by level, only nodes are expanded whose children
-    could still be among them.
+    """Keep the `budget` best-scored guesses. Level by level, only nodes are expanded that score
+    `deepen` or more, and whose children could still be among them.
     """
     for level in range(depth):
         worst = min(tree.scores) if tree.guesses == budget else -1.0
         nodes = (node for node, its in enumerate(tree.depths) if its == level)
-        widths = {node: budget for node in nodes if tree.scores[node] > worst}
+        open_nodes = (node for node in nodes if tree.scores[node] >= deepen)
+        widths = {node: budget for node in open_nodes if tree.scores[node] > worst}
         if not widths:
             break
         tree = add_children(tree, expand(tree, widths), floor, worst).truncated(budget)

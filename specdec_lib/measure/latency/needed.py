@@ -28,6 +28,7 @@ CONTEXT = 256  # tokens that were read before, where the models have room for th
 BUDGETS = (1, 2, 3, 4, 6, 8, 12)
 DEPTHS = (1, 2, 3, 4, 6)
 TRIED = 3  # trees whose rounds are timed
+LARGER = 2  # times as many guesses and levels, where they are sure
 
 
 @checked
@@ -54,15 +55,8 @@ def best_sizes(
     most by passes timed here and now. Guesses are taken to be right as often as the match table
     says for their ranks, whatever the gaps. No two trees have the same budget and depth.
     """
-    rates = match.rates
     own, verify = _timed(target, model, [guesses + 1 for guesses in BUDGETS], repeats)
-    found: dict[tuple[int, int, float], float] = {}
-    for budget, depth in product(BUDGETS, DEPTHS):
-        shape = best_tree([rates], budget, depth)
-        hoped = expected_tokens(shape, [rates])
-        seconds = shape.depth * own.at(1) + verify.at(shape.guesses + 1)
-        found[budget, shape.depth, hoped] = hoped / max(1.0, seconds / verify.at(1))
-    return sorted(found, key=found.__getitem__, reverse=True)
+    return _sizes(own, verify, match)
 
 
 def usual_size(ladder: Ladder, sampler: Sampler) -> Size:
@@ -70,11 +64,19 @@ def usual_size(ladder: Ladder, sampler: Sampler) -> Size:
     Rounds are timed here and now with the `TRIED` trees of each model that gain most by passes, and
     with each number of `COPIES`; of both, the one is taken that brings most tokens for the time of
     its rounds.
+
+    That tree may become `LARGER` where its guesses are sure, and is cut where they are not: at the
+    scores at which a guess brings as many tokens as its row takes time for, and a level as many as
+    its pass. On the text kept out such a round takes as long as one with the tree that was timed,
+    and brings more.
     """
     drafts = LadderDrafts(ladder, sampler)
+    rows = [guesses + 1 for guesses in BUDGETS]
+    timed: dict[str, tuple[PassTable, PassTable]] = {}
     sizes: list[tuple[str, int, int, float]] = []
     for name in tree_models(ladder):
-        own = best_sizes(ladder.target, drafts.models[name], ladder.match(name, sampler))
+        timed[name] = _timed(ladder.target, drafts.models[name], rows, REPEATS)
+        own = _sizes(*timed[name], ladder.match(name, sampler))
         sizes += [(name, *size) for size in own[:TRIED]]
     trees = [drafts.tree(budget, depth, model=name) for name, budget, depth, _ in sizes]
     copied = [copies(length, LEAST) for length in COPIES]
@@ -87,7 +89,35 @@ def usual_size(ladder: Ladder, sampler: Sampler) -> Size:
     copy = max(range(len(sizes), len(gains)), key=gains.__getitem__)
     name, budget, depth, hoped = sizes[tree]
     length = copied[copy - len(sizes)].length
-    return Size(name, budget, depth, needed[tree], hoped, length, needed[copy])
+    floor, deepen = _least_scores(*timed[name], LARGER * budget, gains[tree])
+    size = name, LARGER * budget, LARGER * depth, floor, deepen
+    return Size(*size, needed[tree], hoped, length, needed[copy])
+
+
+def _sizes(own: PassTable, verify: PassTable, match: MatchTable) -> list[tuple[int, int, float]]:
+    """`best_sizes` at these seconds of the draft's and the target's passes."""
+    rates = match.rates
+    found: dict[tuple[int, int, float], float] = {}
+    for budget, depth in product(BUDGETS, DEPTHS):
+        shape = best_tree([rates], budget, depth)
+        hoped = expected_tokens(shape, [rates])
+        seconds = shape.depth * own.at(1) + verify.at(shape.guesses + 1)
+        found[budget, shape.depth, hoped] = hoped / max(1.0, seconds / verify.at(1))
+    return sorted(found, key=found.__getitem__, reverse=True)
+
+
+def _least_scores(
+    own: PassTable, verify: PassTable, budget: int, gain: float
+) -> tuple[float, float]:
+    """The scores at which a guess, and a level of guesses, bring as many tokens as come otherwise
+    in the time of a row, and of a draft's pass and a row.
+
+    gain    tokens in the time of a round of plain decoding
+    """
+    rows = min(budget, BUDGETS[-1])
+    plain = verify.at(1)
+    row = max(0.0, (verify.at(rows + 1) - plain) / rows)
+    return min(1.0, gain * row / plain), min(1.0, gain * (row + own.at(1)) / plain)
 
 
 def _needed_by_turns(

@@ -57,6 +57,7 @@ class LadderDrafts:
         model: str = "draft",
         obeyed: str = "target",
         floor: float = 0.0,
+        deepen: float = 0.0,
     ) -> TreeDraft:
         """A best-first tree of so many guesses at most; or one of these widths, and no budget."""
         return TreeDraft(
@@ -65,6 +66,7 @@ class LadderDrafts:
             budget=budget,
             depth=depth,
             floor=floor,
+            deepen=deepen,
             match=self._match(model, obeyed),
         )
 

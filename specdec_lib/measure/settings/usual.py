@@ -7,6 +7,7 @@ from typing import NamedTuple
 from specdec_lib.core.chance import Sampler
 from specdec_lib.drafts.combined import FirstDraft, NoDraft
 from specdec_lib.drafts.paying import HOPED, FirstPaying
+from specdec_lib.drafts.trees.growing import TreeDraft
 from specdec_lib.measure.settings.ladder_drafts import LadderDrafts, copies
 from specdec_lib.measure.settings.names import AUTOREGRESSIVE
 from specdec_lib.measure.settings.setting import Setting
@@ -28,7 +29,8 @@ class Size(NamedTuple):
     """A best-first tree's model and size, the number of copies, and what a round must yield.
 
     model            "draft", "middle" or "reading"
-    budget, depth    guesses and levels of the tree
+    budget, depth    guesses and levels of the tree, at most
+    floor, deepen    the least scores of its guesses, and of those with children
     needed           tokens per round from which on the tree pays
     hoped            those that its model's match table foretells
     length           of copies, at most
@@ -38,6 +40,8 @@ class Size(NamedTuple):
     model: str
     budget: int
     depth: int
+    floor: float
+    deepen: float
     needed: float
     hoped: float
     length: int
@@ -56,7 +60,7 @@ def usual_draft(ladder: Ladder, sampler: Sampler, size: Size) -> FirstPaying:
     """Copies of the text so far, else a tree of this size, each where it pays on the present
     text.
     """
-    tree = LadderDrafts(ladder, sampler).tree(size.budget, size.depth, model=size.model)
+    tree = _tree(ladder, sampler, size, size.model)
     needed = size.copying, size.needed
     hoped = HOPED * size.copying, size.hoped
     return FirstPaying((copies(size.length, LEAST), tree), needed, hoped, LEAST)
@@ -66,10 +70,8 @@ def usual_settings(ladder: Ladder, sampler: Sampler, size: Size) -> list[Setting
     """`usual_draft`, its parts together without a switch, copies alone, and plain decoding; and
     trees of its size of every model of the ladder, its own among them.
     """
-    drafts = LadderDrafts(ladder, sampler)
-    trees = {
-        TREES[model]: drafts.tree(size.budget, size.depth, model=model) for model in drafts.models
-    }
+    models = LadderDrafts(ladder, sampler).models
+    trees = {TREES[model]: _tree(ladder, sampler, size, model) for model in models}
     copied = copies(size.length, LEAST)
     named = {
         AUTOREGRESSIVE: NoDraft(),
@@ -79,3 +81,9 @@ def usual_settings(ladder: Ladder, sampler: Sampler, size: Size) -> list[Setting
         DEFAULT: usual_draft(ladder, sampler, size),
     }
     return [Setting(name, draft, sampler, method=name) for name, draft in named.items()]
+
+
+def _tree(ladder: Ladder, sampler: Sampler, size: Size, model: str) -> TreeDraft:
+    return LadderDrafts(ladder, sampler).tree(
+        size.budget, size.depth, model=model, floor=size.floor, deepen=size.deepen
+    )

@@ -25,6 +25,7 @@ class GrowthSettings(NamedTuple):
     widths        the most children of a node at each depth
     budget        the most guesses; 0 if widths alone limit them
     floor         the least score of a guess
+    deepen        the least score of a guess that gets children
     sampling      how children are chosen, see `choices.Sampling`
     noise_keys    the key of the noise at each depth, and at those a scout guesses beyond
     ids           the token of each column of the logits
@@ -37,6 +38,7 @@ class GrowthSettings(NamedTuple):
     widths: Int64[np.ndarray, " depths"]
     budget: int
     floor: float
+    deepen: float
     sampling: Sampling
     noise_keys: UInt64[np.ndarray, " positions"]
     ids: Int64[np.ndarray, " columns"]
@@ -180,7 +182,8 @@ def grow_known(settings, reads, read, logits, found, tokens, factors, missing, n
     count = 1
     for level in range(len(settings.widths)):
         worst = scores[:count].min() if budget and count - 1 == budget else -1.0
-        frontier = np.flatnonzero((nodes[DEPTH, :count] == level) & (scores[:count] > worst))
+        open_nodes = (scores[:count] > worst) & (scores[:count] >= settings.deepen)
+        frontier = np.flatnonzero((nodes[DEPTH, :count] == level) & open_nodes)
         for node in frontier:
             row = 0
             above = nodes[ROW, nodes[PARENT, node]]

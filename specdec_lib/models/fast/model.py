@@ -159,6 +159,7 @@ class FastModel:
         budget: int | None,
         floor: float,
         match: MatchTable,
+        deepen: float = 0.0,
         scout: Scout | None = None,
     ) -> TokenTree | None:
         if scout is None or self._reader is not None:  # level by level, a scout saves no pass
@@ -170,6 +171,7 @@ class FastModel:
             widths=[min(width, self.vocabulary) for width in widths[:room]],
             budget=budget,
             floor=floor,
+            deepen=deepen,
             match=match,
             scout=scout,
             ids=self._ids,

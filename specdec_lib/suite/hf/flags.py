@@ -260,7 +260,7 @@ def _shape(draft: Mapping) -> tuple[int, int, int]:
             return shape.depth, max(map(parents.count, parents)), shape.guesses
         case {"budget": int(budget), "depth": int(depth), "floor": floor, "match": match}:
             table = MatchTable(tuple(match["rates"]))  # whatever the gaps
-            slots = best_slots(table, budget, depth, floor)
+            slots = best_slots(table, budget, depth, floor, draft.get("deepen", 0.0))
             ends = (at for at in range(depth) if (0,) * at not in slots)
             return max(1, next(ends, depth)), max(slots.values(), default=1), budget
     raise ValueError(f"a TreeDraft has widths, a shape or a budget, got {draft}")
