@@ -65,10 +65,11 @@ def usual_size(ladder: Ladder, sampler: Sampler) -> Size:
     with each number of `COPIES`; of both, the one is taken that brings most tokens for the time of
     its rounds.
 
-    That tree may become `LARGER` where its guesses are sure, and is cut where they are not: at the
-    scores at which a guess brings as many tokens as its row takes time for, and a level as many as
-    its pass. On the text kept out such a round takes as long as one with the tree that was timed,
-    and brings more.
+    Greedily, where scores are the model's own probabilities, that tree may become `LARGER` where
+    its guesses are sure, and is cut where they are not: at the scores at which a guess brings as
+    many tokens as its row takes time for, and a level as many as its pass. On the text kept out
+    such a round takes as long as one with the tree that was timed, and brings more. Sampled, scores
+    are the rates of match tables, and nothing was gained.
     """
     drafts = LadderDrafts(ladder, sampler)
     rows = [guesses + 1 for guesses in BUDGETS]
@@ -89,9 +90,11 @@ def usual_size(ladder: Ladder, sampler: Sampler) -> Size:
     copy = max(range(len(sizes), len(gains)), key=gains.__getitem__)
     name, budget, depth, hoped = sizes[tree]
     length = copied[copy - len(sizes)].length
+    found = Size(name, budget, depth, 0.0, 0.0, needed[tree], hoped, length, needed[copy])
+    if sampler.temperature > 0:
+        return found
     floor, deepen = _least_scores(*timed[name], LARGER * budget, gains[tree])
-    size = name, LARGER * budget, LARGER * depth, floor, deepen
-    return Size(*size, needed[tree], hoped, length, needed[copy])
+    return found._replace(budget=LARGER * budget, depth=LARGER * depth, floor=floor, deepen=deepen)
 
 
 def _sizes(own: PassTable, verify: PassTable, match: MatchTable) -> list[tuple[int, int, float]]:
