@@ -4,7 +4,8 @@ import pandas as pd
 
 from specdec_lib.measure.defaults import SHOWN, page_table, places_of, stored_defaults
 from specdec_lib.measure.pages import README
-from specdec_lib.measure.race_table import AVX2, GUIDE
+from specdec_lib.measure.race_table import AVX2, GUIDE, RACED
+from specdec_lib.measure.ratios import with_interval
 from specdec_lib.measure.settings.names import AUTOREGRESSIVE
 from specdec_lib.measure.settings.usual import DEFAULT
 
@@ -60,3 +61,25 @@ def test_what_the_guide_says_about_the_draft_that_nobody_tuned_is_so():
     assert (
         round_seconds["tree"] > 1.05 * by_draft.needed.max()["tree"] * round_seconds[AUTOREGRESSIVE]
     )
+
+
+def test_what_the_guide_says_about_the_default_of_today_is_so():
+    """It is slower than plain decoding on no kind of prompt, and mostly of the middle model."""
+    tables = stored_defaults(RACED)
+    assert list(tables) == ["published prompts"]
+    assert f"<!-- defaults_raced: begin -->\n{page_table(tables)}\n<!--" in GUIDE.read_text("utf-8")
+    measured = pd.read_csv(places_of(RACED)["published prompts"])
+    assert set(measured.machine) == {RACED} and measured.load.max() < 1.2
+    chosen = measured.groupby(["edition", "sampling"]).model.unique().map(list)
+    assert chosen.pop(("int8", "T = 1, top-k 50")) == ["reading"]
+    assert chosen.map(lambda its: its == ["middle"]).all()
+    ours = of_default(tables)
+    assert (ours.speed_up > 1).all()
+    unclear = ours[ours.speed_up_low < 1]
+    assert {(one.edition, one.sampling, one.domain) for one in unclear.itertuples()} == {
+        ("int8", "T = 1, top-k 50", "translation")
+    }
+    page = " ".join(README.read_text("utf-8").split())
+    for one in ours[ours.domain == "all"].itertuples():
+        gain = with_interval(one.speed_up, one.speed_up_low, one.speed_up_high)
+        assert gain in page

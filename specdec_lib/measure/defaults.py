@@ -16,7 +16,7 @@ from specdec_lib.measure.fingerprints import fingerprint
 from specdec_lib.measure.latency.needed import usual_size
 from specdec_lib.measure.latency.passes import machine_name
 from specdec_lib.measure.pages import README, replace_marked
-from specdec_lib.measure.race_table import AVX2, GUIDE, MEASURED
+from specdec_lib.measure.race_table import AVX2, GUIDE, MEASURED, RACED
 from specdec_lib.measure.racing import race_prompts
 from specdec_lib.measure.ratios import ALL, sampling_of, summarise_speeds, with_interval
 from specdec_lib.measure.row_cache import Row, RowCache
@@ -28,7 +28,11 @@ from specdec_lib.measure.trial import trial_table
 from specdec_lib.workload import Ladder, Prompt, load_ladder
 
 SHOWN = "intel-r-xeon-r-processor-amx-int8-1-threads"  # whose table README and notebook 05 show
-PAGES = {"defaults": (README, SHOWN), "defaults_avx2": (GUIDE, AVX2)}
+PAGES = {
+    "defaults": (README, SHOWN),
+    "defaults_raced": (GUIDE, RACED),
+    "defaults_avx2": (GUIDE, AVX2),
+}
 SAMPLERS = (GREEDY, TOP_50)
 EDITIONS = {"exact": "fast", "int8": "int8"}  # of the target, and the runtime it is loaded on
 TOKENS = 64  # new ones per prompt, at most
@@ -107,7 +111,8 @@ def places_of(machine: str) -> dict[str, Path]:
 
 def stored_defaults(machine: str = SHOWN) -> dict[str, pd.DataFrame]:
     """`summarise_defaults` of the stored measurements, by the prompts that they are of."""
-    tables = {name: pd.read_csv(place) for name, place in places_of(machine).items()}
+    places = {name: place for name, place in places_of(machine).items() if place.exists()}
+    tables = {name: pd.read_csv(place) for name, place in places.items()}
     return {name: summarise_defaults(table) for name, table in tables.items()}
 
 
