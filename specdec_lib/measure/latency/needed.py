@@ -2,7 +2,7 @@
 best, where nothing was tuned.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import product
 from statistics import median
 
@@ -55,7 +55,7 @@ def best_sizes(
     most by passes timed here and now. Guesses are taken to be right as often as the match table
     says for their ranks, whatever the gaps. No two trees have the same budget and depth.
     """
-    own, verify = _timed(target, model, [guesses + 1 for guesses in BUDGETS], repeats)
+    own, verify = _timed(target, model, repeats)
     return _sizes(own, verify, match)
 
 
@@ -68,15 +68,14 @@ def usual_size(ladder: Ladder, sampler: Sampler) -> Size:
     Greedily, where scores are the model's own probabilities, that tree may become `LARGER` where
     its guesses are sure, and is cut where they are not: at the scores at which a guess brings as
     many tokens as its row takes time for, and a level as many as its pass. On the text kept out
-    such a round takes as long as one with the tree that was timed, and brings more. Sampled, scores
-    are the rates of match tables, and nothing was gained.
+    such a round took about as long as one with the tree that was timed, and brought more. Sampled,
+    scores are the rates of match tables, and nothing was gained.
     """
     drafts = LadderDrafts(ladder, sampler)
-    rows = [guesses + 1 for guesses in BUDGETS]
     timed: dict[str, tuple[PassTable, PassTable]] = {}
     sizes: list[tuple[str, int, int, float]] = []
     for name in tree_models(ladder):
-        timed[name] = _timed(ladder.target, drafts.models[name], rows, REPEATS)
+        timed[name] = _timed(ladder.target, drafts.models[name], REPEATS)
         own = _sizes(*timed[name], ladder.match(name, sampler))
         sizes += [(name, *size) for size in own[:TRIED]]
     trees = [drafts.tree(budget, depth, model=name) for name, budget, depth, _ in sizes]
@@ -147,12 +146,12 @@ def _needed_by_turns(
 
 
 def _timed(
-    target: LanguageModel, model: LanguageModel, rows: Iterable[int], repeats: int
+    target: LanguageModel, model: LanguageModel, repeats: int
 ) -> tuple[PassTable, PassTable]:
-    """Seconds of the draft's passes and of the target's, over one row and over as many of these as
-    the models have room for.
+    """Seconds of the draft's passes and of the target's, over one row and over the rows of as many
+    `BUDGETS` as the models have room for.
     """
-    asked = sorted({1, *rows})
+    asked = [1, *(guesses + 1 for guesses in BUDGETS)]
     room = min(target.max_positions, model.max_positions) - len(asked) - 2
     fitting = [1, *(count for count in asked[1:] if count < room)]
     context = max(1, min(CONTEXT, room - fitting[-1]))
