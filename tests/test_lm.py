@@ -19,6 +19,8 @@ VOCABULARY, POSITIONS = 17, 64
 SMALL = {"vocab_size": VOCABULARY, "hidden_size": 32, "intermediate_size": 48}
 SMALL |= {"num_hidden_layers": 2, "num_attention_heads": 4}
 WINDOW = SMALL | {"num_key_value_heads": 2}
+LOCAL = {"sliding_window": 9, "head_dim": 8}
+LOCAL |= {"layer_types": ["sliding_attention", "full_attention"]}
 GPT2 = {"vocab_size": VOCABULARY, "n_embd": 32, "n_layer": 2, "n_head": 4}
 GPT2 |= {"bos_token_id": 0, "eos_token_id": 0}
 MAKERS = {  # the model's class, and the sizes of its configuration
@@ -27,6 +29,8 @@ MAKERS = {  # the model's class, and the sizes of its configuration
     "grouped-query llama": (hub.LlamaForCausalLM, SMALL | {"num_key_value_heads": 2}),
     "qwen2": (hub.Qwen2ForCausalLM, SMALL | {"num_key_value_heads": 1}),
     "a window of all positions": (hub.MistralForCausalLM, WINDOW | {"sliding_window": POSITIONS}),
+    "a window": (hub.MistralForCausalLM, WINDOW | {"sliding_window": 9}),
+    "local and global layers": (hub.Gemma3ForCausalLM, WINDOW | LOCAL),
 }
 
 
@@ -144,7 +148,6 @@ T5 = {"d_model": 32, "d_kv": 16, "d_ff": 32, "num_layers": 1, "num_heads": 2}
 JAMBA = {"num_key_value_heads": 2, "mamba_d_state": 4, "mamba_dt_rank": 4, "num_experts": 2}
 JAMBA |= {"attn_layer_period": 2, "attn_layer_offset": 1, "use_mamba_kernels": False}
 REFUSED = {
-    "a sliding window": (hub.MistralForCausalLM, SMALL | {"sliding_window": POSITIONS - 1}),
     "local": (hub.GPTNeoForCausalLM, NEO),
     "takes no position_ids": (hub.BartForCausalLM, BART | {"is_encoder_decoder": False}),
     "bert is bidirectional: another later token changes": (hub.BertLMHeadModel, SMALL),
@@ -169,12 +172,10 @@ def scored(tokens, tree) -> torch.Tensor:
 def unfit(reason) -> CachedModel:
     made, sizes = REFUSED[reason]
     room = {} if issubclass(made, hub.OpenAIGPTLMHeadModel) else {"vocab_size": 17}
-    if "sliding_window" in sizes:
-        room["max_position_embeddings"] = POSITIONS
     return CachedModel(made(made.config_class(**(room | sizes))), "target")
 
 
-CAUSAL = "full causal attention and explicit positions.*"
+CAUSAL = "causal attention, to all tokens or a window, and explicit positions.*"
 
 
 @pytest.mark.usefixtures("unchecked")

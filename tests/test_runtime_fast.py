@@ -219,6 +219,13 @@ def test_passes_and_rows_are_those_of_the_reference(prompts: list[Prompt]) -> No
         assert mine.usage["target"].passes == 1
 
 
+def softened(where: str) -> hub.PreTrainedModel:
+    """A Gemma 3 whose logits have a soft limit."""
+    sizes = {"hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1, "head_dim": 8}
+    config = hub.Gemma3TextConfig(**sizes, **COMMON, **{f"{where}_softcapping": 30.0})
+    return hub.Gemma3ForCausalLM(config)
+
+
 OPT = {"hidden_size": 16, "ffn_dim": 16, "num_attention_heads": 1, "num_hidden_layers": 1}
 DYNAMIC = {"rope_type": "dynamic", "rope_theta": 10000.0, "factor": 2.0}
 
@@ -232,11 +239,13 @@ DYNAMIC = {"rope_type": "dynamic", "rope_theta": 10000.0, "factor": 2.0}
             "'opt'",
         ),
         (lambda: FastModel(gpt2(scale_attn_by_inverse_layer_idx=True), "fast"), "scaled by layer"),
-        (lambda: FastModel(gpt2(activation_function="gelu"), "fast"), "'gelu'"),
-        (lambda: FastModel(gpt2(n_embd=24, n_head=3), "fast"), "heads of 8"),
+        (lambda: FastModel(gpt2(activation_function="relu"), "fast"), "'relu'"),
+        (lambda: FastModel(gpt2(n_embd=24, n_head=3), "fast"), "a width of 24"),
         (lambda: FastModel(gpt2(n_inner=100), "fast"), "MLP of 100"),
         (lambda: FastModel(llama(rope_parameters=DYNAMIC), "fast"), "length of the text"),
-        (lambda: FastModel(llama(hidden_act="gelu"), "fast"), "gelu"),
+        (lambda: FastModel(llama(hidden_act="relu2"), "fast"), "relu2"),
+        (lambda: FastModel(softened("final_logit"), "fast"), "soft limits of logits"),
+        (lambda: FastModel(softened("attn_logit"), "fast"), "soft limits of logits"),
         (lambda: FastModel(gpt2().double(), "fast"), "float64"),
         (lambda: FastModel(gpt2(), "fast", edition="int4"), "exact or int8"),
     ],

@@ -15,7 +15,14 @@ from specdec_lib.core.tree import TokenTree
 from specdec_lib.models.cached.key_values import KeyValues, reference_runtime
 from specdec_lib.models.cached.path_memory import BranchMemory, weakly
 from specdec_lib.models.cached.probing import check_attention, check_by_probes
-from specdec_lib.models.cached.windows import check_layers, check_window, reach_of
+from specdec_lib.models.cached.windows import (
+    FULL,
+    SLIDING,
+    check_layers,
+    check_window,
+    layer_windows,
+    reach_of,
+)
 from specdec_lib.models.cut_head import output_weight, score_prompt
 
 CHUNK_ROWS = 256  # a longer prompt is read in pieces
@@ -27,8 +34,8 @@ class CachedModel:
 
     window    each token sees the last so many, itself among them; None for all before it
 
-    Raises ValueError unless the network's attention is full and causal with explicit positions, and
-    a few tokens have the logits behind the cache that they have without.
+    Raises ValueError unless the network's attention is causal with explicit positions, and a few
+    tokens have the logits behind the cache that they have without.
     """
 
     def __init__(self, model: PreTrainedModel, name: str, *, window: int | None = None) -> None:
@@ -86,16 +93,12 @@ class CachedModel:
         self, tokens: Sequence[int], positions: Sequence[int], paths: list[list[int]], keep: int
     ) -> Float[Tensor, "keep vocab"]:
         device = self.model.device
-        dtype = self.model.dtype
-        memory = self._memory
-        sees = self._cache.begin(memory.used, len(memory.committed), paths, self.window)
-        mask = torch.zeros(sees.shape, dtype=dtype, device=device)
-        mask.masked_fill_(~torch.from_numpy(sees).to(device), torch.finfo(dtype).min)
+        mask = self._masks(paths)
         started = time.perf_counter()
         found = self.model(
             input_ids=torch.tensor([tokens], device=device),
             position_ids=torch.tensor([list(positions)], device=device),
-            attention_mask=mask[None, None],
+            attention_mask=mask,
             past_key_values=self._cache,
             use_cache=True,
             logits_to_keep=keep,
@@ -109,3 +112,25 @@ class CachedModel:
         logits = found.logits[0]
         check_logits(logits, self.name)
         return logits
+
+    def _masks(self, paths: list[list[int]]) -> Tensor | dict[str, Tensor]:
+        """The attention mask of new rows: one for all layers, or by the kind of layer."""
+        windows = layer_windows(self.model)
+        if len(set(windows)) == 1:
+            return self._mask(paths, windows[0])
+        window = next(filter(None, windows))
+        return {SLIDING: self._mask(paths, window), FULL: self._mask(paths, None)}
+
+    def _mask(
+        self, paths: list[list[int]], window: int | None
+    ) -> Float[Tensor, "1 1 rows entries"]:
+        """What is added to attention's scores, so that each row sees its path, and of this at most
+        a layer's and the model's own window.
+        """
+        dtype = self.model.dtype
+        memory = self._memory
+        limit = min(filter(None, (window, self.window)), default=None)
+        sees = self._cache.begin(memory.used, len(memory.committed), paths, limit)
+        mask = torch.zeros(sees.shape, dtype=dtype, device=self.model.device)
+        mask.masked_fill_(~torch.from_numpy(sees).to(mask.device), torch.finfo(dtype).min)
+        return mask[None, None]

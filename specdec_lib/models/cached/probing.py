@@ -19,16 +19,17 @@ from transformers import PreTrainedModel
 from specdec_lib.core.context import Context
 from specdec_lib.core.protocols import LanguageModel, Usage
 from specdec_lib.core.tree import TokenTree
+from specdec_lib.models.cached.windows import FULL, SLIDING, narrow_windows
 from specdec_lib.models.cut_head import CutHead
 
-FULL = {"full_attention", "global"}
-SLIDING = {"sliding_attention", "local"}
+PLAIN = {FULL, "global", SLIDING}
 WANTED = (
-    "a token tree needs a decoder with full causal attention and explicit positions, cached as keys"
-    " and values by position"
+    "a token tree needs a decoder with causal attention, to all tokens or a window, and explicit"
+    " positions, cached as keys and values by position"
 )
 GIVEN = 3  # tokens of the context of a probe, fewer for a model that reads less
 BEYOND = 3  # positions of a probe beyond its context
+NARROW = 2  # the window, in a probe, of layers that have one
 TOLERANCES = {
     torch.float64: 1e-9,
     torch.float32: 1e-4,
@@ -52,19 +53,18 @@ def check_attention(model: PreTrainedModel) -> None:
     text = model.config.get_text_config()
     fields = text.to_dict()
     readable = getattr(text, "max_position_embeddings", None)
-    window = fields.get("sliding_window") if fields.get("use_sliding_window", True) else None
-    layers = {*(fields.get("layer_types") or ()), *(fields.get("attention_layers") or ())} - FULL
-    if window is not None and readable is not None and window >= readable:
-        window = None  # it is not shorter than any text
-        layers -= SLIDING
-    other = ", ".join(sorted(layers)) or "a sliding window"
+    layers = {*(fields.get("layer_types") or ()), *(fields.get("attention_layers") or ())} - PLAIN
+    other = ", ".join(sorted(layers))
     rope = fields.get("rope_parameters") or fields.get("rope_scaling") or {}
-    growing = rope.get("rope_type", rope.get("type")) in ("longrope", "dynamic", "su")
+    ropes = [rope, *(one for one in rope.values() if isinstance(one, dict))]
+    growing = any(
+        one.get("rope_type", one.get("type")) in ("longrope", "dynamic", "su") for one in ropes
+    )
     alibi = fields.get("alibi") or model.config.model_type in ("bloom", "mpt")
     reasons = {
         "is an encoder-decoder model": model.config.is_encoder_decoder,
         "has no head for text": model.get_output_embeddings() is None,
-        f"has layers other than full causal attention ({other})": layers or window is not None,
+        f"has layers other than causal attention ({other})": layers,
         "takes positions from the mask (ALiBi)": alibi,
         "takes no position_ids": "position_ids" not in taken,
         "takes no logits_to_keep": "logits_to_keep" not in taken,
@@ -150,8 +150,9 @@ def check_by_probes(
     model: Counting, network: PreTrainedModel, plain: Plain, *, encoder: bool = False
 ) -> None:
     """Run a few tokens: no later token may change the logits after an earlier one, and those of a
-    tree behind the cache must be those of the whole text without it. The model has forgotten the
-    tokens after that, and not counted them; a network that passed is not probed again.
+    tree behind the cache must be those of the whole text without it; windows are `NARROW`
+    meanwhile, so that these few tokens show them. The model has forgotten the tokens after that,
+    and not counted them; a network that passed is not probed again.
 
     Raises ValueError otherwise, and for logits that are not finite.
     """
@@ -159,7 +160,7 @@ def check_by_probes(
         return
     probe = Probe.of(model, network, encoder=encoder)
     before = model.usage
-    with prompt_of_head(network, probe.given):
+    with prompt_of_head(network, probe.given), narrow_windows(network, NARROW):
         try:
             problem = _problem(model, network, plain, probe)
         finally:

@@ -1,8 +1,42 @@
-"""Windows and kept hidden states: what is asked of a model is checked, and how far it reaches."""
+"""Windows and kept hidden states: what is asked of a model is checked, which windows its own layers
+have, and how far it reaches.
+"""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from transformers import PreTrainedModel
+
+FULL, SLIDING = "full_attention", "sliding_attention"  # kinds of layers
+
+
+def layer_windows(network: PreTrainedModel) -> list[int | None]:
+    """The last tokens that each layer of a network sees, the token itself among them, by its
+    configuration; None for all.
+    """
+    text = network.config.get_text_config()
+    window = getattr(text, "sliding_window", None)
+    layers = int(text.num_hidden_layers)
+    unused = not getattr(text, "use_sliding_window", True)
+    if window is None or unused or window >= text.max_position_embeddings:
+        return [None] * layers
+    types = getattr(text, "layer_types", None) or [SLIDING] * layers
+    return [window if one == SLIDING else None for one in types]
+
+
+@contextmanager
+def narrow_windows(network: PreTrainedModel, window: int) -> Iterator[None]:
+    """A context in which those layers of a network that have windows have this one."""
+    text = network.config.get_text_config()
+    before = getattr(text, "sliding_window", None)
+    if not any(layer_windows(network)):
+        yield
+        return
+    text.sliding_window = window
+    try:
+        yield
+    finally:
+        text.sliding_window = before
 
 
 def check_window(window: int | None) -> None:

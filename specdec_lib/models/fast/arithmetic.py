@@ -33,7 +33,7 @@ from specdec_lib.models.fast.tiles import (
     emitted,
 )
 
-NONE, GELU_TANH = range(2)  # activations
+NONE, GELU_TANH, GELU, SILU = range(4)  # activations
 # flags of LLVM: the first keeps sums in their order, the second may reorder sums of a fixed length
 LINEAR_IN_ORDER = {"contract"}
 LINEAR_IN_LANES = {"contract", "reassoc", "nsz"}
@@ -111,6 +111,23 @@ def gelu_tanh(x):
     """GPT-2's activation function at one number."""
     inner = np.float32(1.5957691216) * (x + np.float32(0.044715) * x * x * x)
     return x / (np.float32(1.0) + exponential(-inner))
+
+
+@compiled(LINEAR_IN_ORDER)
+def gelu(x):
+    """The exact GELU at one number: its error function is that of Abramowitz and Stegun 1964,
+    7.1.26, to 1.5e-7.
+    """
+    size = abs(x) * np.float32(0.70710678)
+    part = np.float32(1.0) / (np.float32(1.0) + np.float32(0.3275911) * size)
+    series = np.float32(1.061405429)
+    series = series * part - np.float32(1.453152027)
+    series = series * part + np.float32(1.421413741)
+    series = series * part - np.float32(0.284496736)
+    series = series * part + np.float32(0.254829592)
+    outside = series * part * exponential(-size * size)
+    share = outside if x < 0 else np.float32(2.0) - outside
+    return np.float32(0.5) * x * share
 
 
 @compiled()
@@ -254,9 +271,12 @@ def linear_panels(linear, layer, number, size, x, y, activation, added):
             elif activation == NONE:
                 for one in range(columns):
                     out[one] = found[one] + bias[one]
-            else:
+            elif activation == GELU_TANH:
                 for one in range(columns):
                     out[one] = gelu_tanh(found[one] + bias[one])
+            else:
+                for one in range(columns):
+                    out[one] = gelu(found[one] + bias[one])
 
 
 @compiled(LINEAR_IN_LANES)
@@ -275,6 +295,15 @@ def layer_norm(x, weight, bias, epsilon, centred, y):
         scale = np.float32(1.0) / np.sqrt(spread / np.float32(width) + epsilon)
         for one in range(width):
             y[row, one] = (x[row, one] - mean) * scale * weight[one] + bias[one]
+
+
+@compiled(LINEAR_IN_LANES)
+def mean_square(numbers):
+    """The mean of some numbers' squares."""
+    total = np.float32(0.0)
+    for one in range(len(numbers)):
+        total += numbers[one] * numbers[one]
+    return total / np.float32(len(numbers))
 
 
 @compiled(LINEAR_IN_LANES)

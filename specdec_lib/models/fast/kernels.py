@@ -1,6 +1,6 @@
-"""A whole pass of a GPT-2 or Llama model in one compiled call, in float32. The order of every sum
-depends on its row alone: a row of a tree has the very bits that it has on its own, if all numbers
-of the others are finite (entries that a row does not see are multiplied by 0).
+"""A whole pass of a decoder in one compiled call, in float32. The order of every sum depends on its
+row alone: a row of a tree has the very bits that it has on its own, if all numbers of the others
+are finite (entries that a row does not see are multiplied by 0).
 """
 
 from types import FunctionType
@@ -10,17 +10,18 @@ import numpy as np
 from numba import prange
 
 from specdec_lib.models.fast.arithmetic import (
+    GELU_TANH,
     LINEAR_IN_ORDER,
     NONE,
-    adjoining,
+    SILU,
     exponential,
-    exponentiate,
+    gelu,
+    gelu_tanh,
     layer_norm,
     linear_panels,
-    panel_sums,
     prepared,
-    strip,
 )
+from specdec_lib.models.fast.attention import attend, norm_heads, rotate, store_rows
 from specdec_lib.models.fast.products import COLUMNS
 from specdec_lib.models.fast.tiles import TOGETHER, compiled
 
@@ -29,144 +30,27 @@ GROUPED = True  # heads that share keys and values are computed together, but by
 
 
 @compiled(LINEAR_IN_ORDER)
-def gate(wide, y):
-    """Write silu of the first half of one row times the second half to y."""
-    for one in range(len(y)):
-        y[one] = wide[one] / (np.float32(1.0) + exponential(-wide[one])) * wide[len(y) + one]
+def gate(wide, activation, y):
+    """Write the first half of one row, activated, times the second half to y."""
+    half = len(y)
+    if activation == SILU:
+        for one in range(half):
+            y[one] = wide[one] / (np.float32(1.0) + exponential(-wide[one])) * wide[half + one]
+    elif activation == GELU_TANH:
+        for one in range(half):
+            y[one] = gelu_tanh(wide[one]) * wide[half + one]
+    else:
+        for one in range(half):
+            y[one] = gelu(wide[one]) * wide[half + one]
 
 
 @compiled()
-def embed(tokens, positions, tables, x):
-    """Write token embeddings, plus position embeddings where there are any, to x."""
+def embed(tokens, positions, tables, scale, x):
+    """Write scaled token embeddings, plus position embeddings where there are any, to x."""
     for row in range(len(tokens)):
-        x[row] = tables[0][tokens[row]]
+        x[row] = tables[0][tokens[row]] * scale
         if len(tables[1]):
             x[row] += tables[1][positions[row]]
-
-
-@compiled()
-def first_panel(window, committed, counts):
-    """The first panel of entries that any row sees, all behind the window apart."""
-    fewest = committed
-    for row in range(len(counts)):
-        fewest = min(fewest, committed + counts[row] - window)
-    return max(0, fewest) // COLUMNS
-
-
-@compiled(LINEAR_IN_ORDER)
-def weigh(mine, place, window, scale):
-    """Make weights of a row's scores: e to each of those that it sees less the largest of these, 0
-    of the others from a place on. Returns their sum.
-
-    place    the path, its length, the committed entries, and the first place that is used
-    """
-    path, length, committed, begin = place
-    for one in range(length):  # an entry of the path is never before its place in it
-        mine[committed + one] = mine[path[one]]
-    count = committed + length
-    hidden = max(0, count - window)
-    seen = mine[hidden:count]
-    for entry in range(len(seen)):
-        seen[entry] *= scale
-    total = exponentiate(seen)
-    for entry in range(begin, hidden):
-        mine[entry] = 0.0
-    one = length - 1
-    for entry in range(len(mine) - 1, committed - 1, -1):  # back to their entries, others get 0
-        weight = np.float32(0.0)
-        if one >= 0 and path[one] == entry:
-            weight = mine[committed + one]
-            one -= 1
-        mine[entry] = weight
-    return total
-
-
-@compiled()
-def by_head(joined, first, columns, size):
-    """These columns from `first` on: a head of a row is a line, all rows of a head in turn."""
-    rows = len(joined)
-    found = np.empty((columns // size * rows, size), np.float32)
-    for line in range(len(found)):
-        begin = first + line // rows * size
-        for column in range(size):
-            found[line, column] = joined[line % rows, begin + column]
-    return found
-
-
-@compiled(LINEAR_IN_ORDER)
-def attend(joined, all_keys, all_values, seen, y, part, parts):
-    """Write the attention output of all rows through one part of the heads, which share keys and
-    values, to their columns of y; `joined` begins with the queries of all heads.
-
-    all_keys      [key heads, entries ÷ 16, size, 16]
-    all_values    [key heads, size ÷ 16, entries, 16]
-    seen          how many entries are used and committed, the rows' paths and these lengths, and
-                  the window: each row sees the committed entries, then those of its path, in order,
-                  and of all these the last `window`
-    """
-    used, committed, paths, counts, window = seen
-    rows = len(joined)
-    shared = part * len(all_keys) // parts
-    keys, values = all_keys[shared], all_values[shared]
-    size = keys.shape[1]
-    columns = y.shape[1] // parts
-    queries = by_head(joined, part * columns, columns, size)
-    panels = (used + COLUMNS - 1) // COLUMNS
-    scores = np.empty((len(queries), panels * COLUMNS), np.float32)
-    totals = np.empty(len(queries), np.float32)
-    scale = np.float32(1.0) / np.sqrt(np.float32(size))
-    most = adjoining(queries)
-    begin = first_panel(window, committed, counts)
-    for panel in range(begin, panels, most):
-        together = min(most, panels - panel)
-        panel_sums(keys, panel, together, size, queries, scores, panel * COLUMNS)
-    for line in range(len(queries)):
-        row = line % rows
-        place = paths[row], counts[row], committed, begin * COLUMNS
-        totals[line] = weigh(strip(scores, line, 0, used), place, window, scale)
-    nearer = values[:, begin * COLUMNS :]
-    weights = scores[:, begin * COLUMNS :]
-    for panel in range(0, len(values), most):
-        together = min(most, len(values) - panel)
-        depth = used - begin * COLUMNS
-        panel_sums(nearer, panel, together, depth, weights, queries, panel * COLUMNS)
-    for line in range(len(queries)):
-        out = strip(y, line % rows, part * columns + line // rows * size, size)
-        found = strip(queries, line, 0, size)
-        for column in range(size):
-            out[column] = found[column] / totals[line]
-
-
-@compiled(LINEAR_IN_ORDER)
-def rotate(rows, heads, size, cosines, sines, positions):
-    """Apply the rotary embedding of these positions to the first `heads` heads of rows."""
-    half = size // 2
-    for row in range(len(rows)):
-        cosine = cosines[positions[row]]
-        sine = sines[positions[row]]
-        for head in range(heads):
-            near = strip(rows, row, head * size, half)
-            far = strip(rows, row, head * size + half, half)
-            for one in range(half):
-                first = near[one]
-                second = far[one]
-                near[one] = first * cosine[one] - second * sine[one]
-                far[one] = second * cosine[half + one] + first * sine[half + one]
-
-
-@compiled()
-def store_rows(joined, heads, size, start, keys, values):
-    """Store the keys and values that follow the queries of new rows in the entries from `start`."""
-    key_heads = len(keys)
-    for row in range(len(joined)):
-        entry = start + row
-        for one in range(key_heads):
-            first = (heads + one) * size
-            for number in range(size):
-                keys[one, entry // COLUMNS, number, entry % COLUMNS] = joined[row, first + number]
-                values[one, number // COLUMNS, entry, number % COLUMNS] = joined[
-                    row, first + key_heads * size + number
-                ]
 
 
 @compiled()
@@ -196,11 +80,59 @@ def _multiply(linear, layer, x, y, activation, added):
 
 
 @no_type_check
-def _finish(h, head, own, given, end, logits):
+def _add(linear, layer, given, norm, shape, h, x):
+    """Add one of the linear layers of some rows to x; where the model has it so, normed and scaled
+    before, in h.
+    """
+    if not shape.normed_after and shape.residual == 1.0:
+        multiply(linear, layer, given, x, NONE, True)
+        return
+    multiply(linear, layer, given, h, NONE, False)
+    if shape.normed_after:
+        layer_norm(h, norm[0], norm[1], shape.epsilon, shape.centred, h)
+    for row in range(len(x)):
+        for one in range(x.shape[1]):
+            x[row, one] += h[row, one] * shape.residual
+
+
+@no_type_check
+def _finish(h, head, divisor, own, given, end, logits):
     """Write the logits of normed rows, and what these give to their children: the last entries."""
     multiply(head, 0, h, logits, NONE, False)
+    if divisor != 1.0:
+        for row in range(len(h)):
+            for one in range(logits.shape[1]):
+                logits[row, one] /= divisor
     if len(given):
         multiply(own, 0, h, given[end + 1 - len(h) : end + 1], NONE, False)
+
+
+@no_type_check
+def _mix(layer, rows, weights, buffers, x, h, joined, attended):
+    """Add a layer's attention to x, and store the keys and values of new rows. See `_pass`."""
+    _, positions, start, committed, paths, counts = rows
+    shape, tables = weights.shape, weights.tables
+    norms, query_norms, key_norms, mixed, out, _, _ = weights.layers
+    heads, key_heads, size = shape.heads, shape.key_heads, shape.size
+    scale = shape.scale
+    keys = buffers[0][layer]
+    values = buffers[1][layer]
+    window, turn = weights.by_layer[:, layer]
+    given = x
+    if shape.normed_before:
+        layer_norm(x, norms[layer, 0], norms[layer, 1], shape.epsilon, shape.centred, h)
+        given = h
+    multiply(mixed, layer, given, joined, NONE, False)
+    norm_heads(joined, 0, heads * size, query_norms[layer], shape.epsilon)
+    norm_heads(joined, heads * size, key_heads * size, key_norms[layer], shape.epsilon)
+    if turn >= 0:
+        rotate(joined, heads + key_heads, size, tables[2][turn], tables[3][turn], positions)
+    store_rows(joined, heads, size, start, keys, values)
+    seen = start + len(x), committed, paths, counts, window
+    parts = key_heads if GROUPED else heads
+    for part in prange(parts):
+        attend(joined, keys, values, seen, scale, attended, part, parts)
+    add(out, layer, attended, norms[layer, 4:6], shape, h, x)
 
 
 @no_type_check
@@ -211,42 +143,35 @@ def _pass(rows, keep, weights, buffers, logits):
             beyond these, [rows, longest], and their number
     """
     tokens, positions, start, committed, paths, counts = rows
-    shape, tables, layers, head, kept, own = weights
-    keys, values, states, given = buffers
-    heads, key_heads, size, activation, gated, centred, epsilon, window = shape
-    _, _, cosines, sines = tables
-    norms, mixed, out, up, down = layers
+    shape, tables, _, layers, head, kept, own = weights
+    norms, _, _, mixed, _, up, down = layers
+    _, _, states, given = buffers
+    activation = shape.activation
     count = len(tokens)
     width = tables[0].shape[1]
     x = np.empty((count, width), np.float32)
     h = np.empty((count, width), np.float32)
     joined = np.empty((count, mixed[0].shape[1] * COLUMNS), np.float32)
-    attended = np.empty((count, heads * size), np.float32)
+    attended = np.empty((count, shape.heads * shape.size), np.float32)
     wide = np.empty((count, up[0].shape[1] * COLUMNS), np.float32)
-    middle = np.empty((count, wide.shape[1] // 2), np.float32) if gated else wide
-    seen = start + count, committed, paths, counts, window
-    parts = key_heads if GROUPED else heads
-    embed(tokens, positions, tables, x)
+    middle = np.empty((count, wide.shape[1] // 2), np.float32) if shape.gated else wide
+    embed(tokens, positions, tables, shape.embedded, x)
     if len(given):
         add_given(given, committed, paths, counts, x)
     for layer in range(len(mixed[0])):
-        layer_norm(x, norms[layer, 0], norms[layer, 1], epsilon, centred, h)
-        multiply(mixed, layer, h, joined, NONE, False)
-        if len(cosines):
-            rotate(joined, heads + key_heads, size, cosines, sines, positions)
-        store_rows(joined, heads, size, start, keys[layer], values[layer])
-        for part in prange(parts):
-            attend(joined, keys[layer], values[layer], seen, attended, part, parts)
-        multiply(out, layer, attended, x, NONE, True)
-        layer_norm(x, norms[layer, 2], norms[layer, 3], epsilon, centred, h)
-        multiply(up, layer, h, wide, activation, False)
-        if gated:
+        mix(layer, rows, weights, buffers, x, h, joined, attended)
+        read = x
+        if shape.normed_before:
+            layer_norm(x, norms[layer, 2], norms[layer, 3], shape.epsilon, shape.centred, h)
+            read = h
+        multiply(up, layer, read, wide, NONE if shape.gated else activation, False)
+        if shape.gated:
             for row in prange(count):
-                gate(wide[row], middle[row])
-        multiply(down, layer, middle, x, NONE, True)
+                gate(wide[row], activation, middle[row])
+        add(down, layer, middle, norms[layer, 6:8], shape, h, x)
         store_states(kept, layer, x, start, states)
-    layer_norm(x[count - keep :], norms[-1, 0], norms[-1, 1], epsilon, centred, h)
-    finish(h[:keep], head, own, given, start + count, logits)
+    layer_norm(x[count - keep :], norms[-1, 0], norms[-1, 1], shape.epsilon, shape.centred, h)
+    finish(h[:keep], head, shape.divisor, own, given, start + count, logits)
 
 
 def copied(function, name, **names):
@@ -261,9 +186,16 @@ ONLY_LOOPS = {"prange": True} | dict.fromkeys(OTHERS, False)
 in_parallel = compiled(parallel=ONLY_LOOPS)
 multiply_on_one = compiled()(copied(_multiply, "multiply_on_one"))
 multiply_on_many = in_parallel(copied(_multiply, "multiply_on_many", PIECE=TOGETHER))
-finish_on_one = compiled()(copied(_finish, "finish_on_one", multiply=multiply_on_one))
-finish_on_many = compiled()(copied(_finish, "finish_on_many", multiply=multiply_on_many))
-ON_ONE = {"multiply": multiply_on_one, "finish": finish_on_one}
-ON_MANY = {"multiply": multiply_on_many, "finish": finish_on_many}
-one_thread = compiled()(copied(_pass, "one_thread", **ON_ONE))
-many_threads = in_parallel(copied(_pass, "many_threads", **ON_MANY, GROUPED=False))
+
+
+def passes(suffix, compile_it, **names):
+    """The whole pass and its parts under names with a suffix, with these globals."""
+    for part in (_add, _finish, _mix):
+        name = part.__name__[1:]
+        decorate = compile_it if part is _mix else compiled()
+        names[name] = decorate(copied(part, f"{name}_{suffix}", **names))
+    return compile_it(copied(_pass, suffix, **names))
+
+
+one_thread = passes("one_thread", compiled(), multiply=multiply_on_one)
+many_threads = passes("many_threads", in_parallel, multiply=multiply_on_many, GROUPED=False)

@@ -40,9 +40,9 @@ SCRATCH = 128  # cache entries allocated at first beyond the model's positions
 
 
 class FastModel:
-    """A GPT-2 or Llama model in float32 on the fast CPU runtime, with the counts of `CachedModel`;
-    a row has the very bits that it has on its own, whatever was read before and on however many
-    threads (PyTorch's number for a large model). Threads that call it take turns.
+    """A decoder of a kind in `FAMILIES` in float32 on the fast CPU runtime, with the counts of
+    `CachedModel`; a row has the very bits that it has on its own, whatever was read before and on
+    however many threads (PyTorch's number for a large model). Threads that call it take turns.
 
     model      its weights may be bfloat16 or float16: they are converted when they are read
     edition    "exact": only the order of sums differs from the reference (of a model in float32);
@@ -74,7 +74,7 @@ class FastModel:
         self._context: Context | None = None
         self.vocabulary = len(output_weight(model))
         self.usage = Usage()
-        self.max_positions = int(model.config.max_position_embeddings)
+        self.max_positions = int(model.config.get_text_config().max_position_embeddings)
         self._passes = passes_for(model)
         self.threads = self._passes.threads
         kind = str(model.dtype).removeprefix("torch.")
@@ -92,6 +92,8 @@ class FastModel:
             rereads=self._reader is not None,
         )
         self._buffers = self.weights.buffers(min(self.max_positions, 1024) + SCRATCH)
+        self._turned = 0
+        self._turn(min(self.max_positions, 1024))
 
     @in_turn
     def forget(self) -> None:
@@ -283,3 +285,10 @@ class FastModel:
     def _reserve(self, entries: int) -> None:
         if entries > self._buffers[1].shape[3]:
             self._buffers = larger_buffers(self.weights, self._buffers, entries)
+        if (needed := min(self._memory.first + entries, self.max_positions)) > self._turned:
+            self._turn(min(2 * needed, self.max_positions))
+
+    def _turn(self, positions: int) -> None:
+        """Have the rotary embeddings of so many positions."""
+        self.weights = self.weights.with_positions(self.model.get_decoder(), positions)
+        self._turned = positions

@@ -1,4 +1,4 @@
-"""The weights of a GPT-2 or Llama model from Hugging Face, laid out for the compiled pass."""
+"""The weights of a decoder from Hugging Face, laid out for the compiled pass."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
@@ -11,9 +11,12 @@ from transformers import PreTrainedModel
 from transformers.pytorch_utils import Conv1D
 
 from specdec_lib.models.cached.probing import check_attention
+from specdec_lib.models.cached.windows import layer_windows
 from specdec_lib.models.cut_head import CutHead, output_weight
-from specdec_lib.models.fast.arithmetic import GELU_TANH, NONE, count_steps
+from specdec_lib.models.fast.arithmetic import GELU, GELU_TANH, SILU, count_steps
+from specdec_lib.models.fast.families import FAMILIES, Family
 from specdec_lib.models.fast.products import BLOCK, COLUMNS
+from specdec_lib.models.fast.rotation import Turns, layer_turns, turn_tables
 from specdec_lib.models.reading import SCALE
 
 EDITIONS = {  # and their arithmetic, on weights of a kind
@@ -21,22 +24,12 @@ EDITIONS = {  # and their arithmetic, on weights of a kind
     "int8": "whole sums over rows and weights of 8 bits",
 }
 READ = (torch.float32, torch.bfloat16, torch.float16)  # numbers that float32 holds exactly
-GELU_NAMES = ("gelu_new", "gelu_pytorch_tanh")
-# by kind of model: the norms before attention and before the MLP, and the last one
-NORMS = {
-    "gpt2": ("ln_1", "ln_2", "ln_f"),
-    "llama": ("input_layernorm", "post_attention_layernorm", "norm"),
-}
-# and the linear layers: queries, keys and values; attention's output; the MLP's up, after its gate
-# if there is one; and down
-LINEARS = {
-    "gpt2": (("attn.c_attn",), ("attn.c_proj",), ("mlp.c_fc",), ("mlp.c_proj",)),
-    "llama": (
-        ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"),
-        ("self_attn.o_proj",),
-        ("mlp.gate_proj", "mlp.up_proj"),
-        ("mlp.down_proj",),
-    ),
+ACTIVATIONS = {  # by their names in configurations
+    "silu": SILU,
+    "swish": SILU,
+    "gelu": GELU,
+    "gelu_new": GELU_TANH,
+    "gelu_pytorch_tanh": GELU_TANH,
 }
 EMPTY = np.empty((0, 0), np.float32)
 EVERYTHING = 2**40  # a window of all tokens
@@ -45,27 +38,54 @@ Numbers = Float32[np.ndarray, "..."]
 Matrix = Float32[np.ndarray, "_ _"]
 Linear = tuple[Matrix, Numbers | None]
 """The weight [outs, ins] and the bias of a linear layer."""
-Shape = tuple[int, int, int, int, bool, bool, np.float32, int]
-"""Heads, key heads, size of a head, activation, whether the MLP is gated, whether norms are
-centred, epsilon, and the last tokens that each sees.
-"""
-Tables = tuple[Numbers, Numbers, Numbers, Numbers]
-"""Token and position embeddings, cosines and sines by position; empty for none."""
+Tables = tuple[Numbers, Numbers, Turns, Turns]
+"""Token and position embeddings, and cosines and sines, see `rotation`; empty for none."""
 Panels = tuple[np.ndarray, np.ndarray]
 """Weights [layers, panels, …], see `tiles`, and a bias per output, [layers, panels · 16]."""
 
 Buffers = tuple[Numbers, Numbers, Numbers, Numbers]
-"""Keys […, panels, size, 16] and values […, size ÷ 16, panels · 16, 16] of cache entries; their
+"""Keys […, panels, size, 16] and values […, panels of a head, panels · 16, 16] of entries; their
 hidden states after the layers that are kept, [states, entries, width]; and what is added to the
 input of each one's children, [1 + entries, width], before the first that of the first entry itself.
 """
 
 
+class Shape(NamedTuple):
+    """The numbers by which one model differs from another.
+
+    heads, key_heads, size         of queries; of keys and values; columns of a head
+    activation, gated              of the MLP
+    centred, epsilon               of norms: by mean and deviation, or the latter alone
+    normed_before, normed_after    what attention and the MLP read, and what they write
+    scale                          of products of queries and keys
+    embedded, residual, divisor    what embeddings, and what attention and the MLP write, are
+                                   multiplied by; what logits are divided by
+    """
+
+    heads: int
+    key_heads: int
+    size: int
+    activation: int
+    gated: bool
+    centred: bool
+    epsilon: np.float32
+    normed_before: bool
+    normed_after: bool
+    scale: np.float32
+    embedded: np.float32
+    residual: np.float32
+    divisor: np.float32
+
+
 class Weights(NamedTuple):
     """The arguments of the compiled pass that stay the same.
 
-    layers    norms [layers + 1, 4, width], weight and bias before attention and before the MLP, the
-              last one behind them; and the panels of the four linear layers, see `LINEARS`
+    by_layer  the last tokens that each layer sees, and the place of its rotary embedding in the
+              tables, −1 for none
+    layers    norms [layers + 1, 8, width], weight and bias before attention and before the MLP,
+              after attention and after the MLP, the last one behind them; those of queries and of
+              keys, [layers, columns], none of most models; and the panels of the four linear
+              layers, see `families`
     head      its panels as one layer
     kept      numbers of the layers whose hidden states are kept; none of most models
     own       what a draft's output adds to the input of the guess after it, of a draft that reads
@@ -74,7 +94,8 @@ class Weights(NamedTuple):
 
     shape: Shape
     tables: Tables
-    layers: tuple[Numbers, Panels, Panels, Panels, Panels]
+    by_layer: Int64[np.ndarray, "2 layers"]
+    layers: tuple[Numbers, Numbers, Numbers, Panels, Panels, Panels, Panels]
     head: Panels
     kept: Int64[np.ndarray, " states"]
     own: Panels
@@ -87,14 +108,15 @@ class Weights(NamedTuple):
     def buffers(self, entries: int) -> Buffers:
         """Empty buffers for so many cache entries."""
         layers = len(self.layers[0]) - 1
-        _, heads, size, *_ = self.shape
+        heads = self.shape.key_heads
+        size = self.shape.size
         width = self.tables[0].shape[1]
         panels = -(-entries // COLUMNS)
         room = panels * COLUMNS
         added = room + 1 if self.own[0].shape[1] else 0
         return (
             np.zeros((layers, heads, panels, size, COLUMNS), np.float32),
-            np.zeros((layers, heads, size // COLUMNS, room, COLUMNS), np.float32),
+            np.zeros((layers, heads, -(-size // COLUMNS), room, COLUMNS), np.float32),
             np.zeros((len(self.kept), room, width), np.float32),
             np.zeros((added, width), np.float32),
         )
@@ -110,17 +132,25 @@ class Weights(NamedTuple):
         return self._replace(head=(panels, biases))
 
 
+    def with_positions(self, body: Any, positions: int) -> "Weights":
+        """These weights with the rotary embeddings of a decoder at so many positions."""
+        names, _ = layer_turns(body)
+        return self._replace(tables=(*self.tables[:2], *turn_tables(body, names, positions)))
+
+
 def read_weights(model: PreTrainedModel, edition: str, window: int | None = None) -> Weights:
-    """The weights of a model, in float32; raises ValueError that names what is not computed.
+    """The weights of a model, in float32, without rotary embeddings; raises ValueError that names
+    what is not computed.
 
     window    the last tokens that each sees; None for all
     """
     if edition not in EDITIONS:
         raise ValueError(f"an edition is {' or '.join(EDITIONS)}, got {edition!r}")
     kind = model.config.model_type
-    if kind not in LINEARS:
+    if kind not in FAMILIES:
+        *names, last = FAMILIES
         raise ValueError(
-            f"the fast runtime knows {' and '.join(LINEARS)} models, got {kind!r};"
+            f"the fast runtime knows {', '.join(names)} and {last} models, got {kind!r};"
             " the reference runtime runs any decoder"
         )
     if model.dtype not in READ or model.device.type != "cpu":
@@ -129,27 +159,30 @@ def read_weights(model: PreTrainedModel, edition: str, window: int | None = None
             f" float16; got a model in {model.dtype} on {model.device}"
         )
     check_attention(model)
-    shape, tables = (_gpt2_tables if kind == "gpt2" else _llama_tables)(model)
-    body: Any = model.base_model
+    family = FAMILIES[kind]
+    body: Any = model.get_decoder()
+    layers = list(getattr(body, family.layers))
+    shape = _shape(model, family, layers[0])
     head = model.get_output_embeddings()
-    layers = body.h if kind == "gpt2" else body.layers
-    *inner, last = NORMS[kind]
-    pairs = [[layer.get_submodule(name) for name in inner] for layer in layers]
-    pairs.append([body.get_submodule(last)] * 2)
-    norms = np.stack([_norm_rows(pair) for pair in pairs])
-    joined, output, up, down = (
+    panels = [
         stack_panels((_linear(layer, names) for layer in layers), edition, len(layers))
-        for names in LINEARS[kind]
-    )
+        for names in family.linears
+    ]
     outputs = head.scored_rows() if isinstance(head, CutHead) else output_weight(model)
     head_panels = stack_panels([(_numbers(outputs), None)], edition)
+    nothing, _ = turn_tables(body, [], 0)
+    _, turns = layer_turns(body)
+    windows = [min(one or EVERYTHING, window or EVERYTHING) for one in layer_windows(model)]
+    places = _numbers(body.wpe.weight) if hasattr(body, "wpe") else EMPTY
+    tokens = _numbers(model.get_input_embeddings().weight)
     return Weights(
-        shape=(*shape, EVERYTHING if window is None else window),
-        tables=tables,
-        layers=(norms, joined, output, up, down),
+        shape=shape,
+        tables=(tokens, places, nothing, nothing),
+        by_layer=np.stack([np.array(windows), turns]),
+        layers=(*_norms(body, family, layers), *panels),
         head=head_panels,
         kept=np.empty(0, np.int64),
-        own=_own_panels(model, edition, tables[0].shape[1]),
+        own=_own_panels(model, edition, tokens.shape[1]),
     )
 
 
@@ -162,38 +195,54 @@ def _own_panels(model: PreTrainedModel, edition: str, width: int) -> Panels:
     return panels[:, :0].copy(), biases[:, :0].copy()
 
 
-def _gpt2_tables(model: PreTrainedModel) -> tuple[tuple, Tables]:
-    config = model.config
-    body: Any = model.base_model
-    size = config.n_embd // config.n_head
-    activation = config.activation_function
-    scaled = config.scale_attn_by_inverse_layer_idx or not config.scale_attn_weights
-    reasons = {
-        f"the activation {activation!r}": activation not in GELU_NAMES,
-        "attention scaled by layer": scaled,
-        "cross-attention": config.add_cross_attention,
-    }
-    _check(model, reasons, {"an MLP": config.n_inner or 0, "heads": size})
-    epsilon = np.float32(config.layer_norm_epsilon)
-    shape = config.n_head, config.n_head, size, GELU_TANH, False, True, epsilon
-    return shape, (_numbers(body.wte.weight), _numbers(body.wpe.weight), EMPTY, EMPTY)
-
-
-def _llama_tables(model: PreTrainedModel) -> tuple[tuple, Tables]:
-    config = model.config
-    body: Any = model.base_model
-    size = body.layers[0].self_attn.head_dim
-    width = config.hidden_size
-    sizes = {"a width": width, "heads": size, "an MLP": config.intermediate_size}
-    _check(model, {f"the activation {config.hidden_act!r}": config.hidden_act != "silu"}, sizes)
-    positions = torch.arange(config.max_position_embeddings)[None]
-    cosines, sines = (
-        _numbers(table[0]) for table in body.rotary_emb(torch.zeros(width), positions)
-    )
-    epsilon = np.float32(config.rms_norm_eps)
+def _shape(model: PreTrainedModel, family: Family, layer: Any) -> Shape:
+    """The shape of a model, of which this is a layer; raises ValueError for what is not known."""
+    config = model.config.get_text_config()
+    gpt2 = family.layers == "h"
     heads = int(config.num_attention_heads)
-    shape = heads, int(config.num_key_value_heads), size, NONE, True, False, epsilon
-    return shape, (_numbers(body.embed_tokens.weight), EMPTY, cosines, sines)
+    attention = layer.attn if gpt2 else layer.self_attn
+    size = int(attention.head_dim)
+    width = int(config.hidden_size)
+    names = ("activation_function",) if gpt2 else ("hidden_activation", "hidden_act")
+    activation = next(filter(None, (getattr(config, name, None) for name in names)))
+    scaled = gpt2 and (config.scale_attn_by_inverse_layer_idx or not config.scale_attn_weights)
+    soft = ("attn_logit_softcapping", "final_logit_softcapping")
+    reasons = {
+        f"the activation {activation!r}": activation not in ACTIVATIONS,
+        "attention scaled by layer": scaled,
+        "cross-attention": getattr(config, "add_cross_attention", False),
+        "attention in both directions": getattr(config, "use_bidirectional_attention", False),
+        "soft limits of logits": any(getattr(config, name, None) for name in soft),
+    }
+    middle = (config.n_inner or 0) if gpt2 else config.intermediate_size
+    _check(model, reasons, {"a width": width, "an MLP": middle})
+    epsilon = config.layer_norm_epsilon if gpt2 else config.rms_norm_eps
+    scales = {
+        "scale": size**-0.5 if gpt2 else attention.scaling,
+        "embedded": _embedding_scale(model),
+        "residual": getattr(config, "residual_multiplier", 1.0),
+        "divisor": getattr(config, "logits_scaling", 1.0),
+    }
+    return Shape(
+        heads=heads,
+        key_heads=heads if gpt2 else int(config.num_key_value_heads),
+        size=size,
+        activation=ACTIVATIONS[activation],
+        gated=not gpt2,
+        centred=gpt2,
+        epsilon=np.float32(epsilon),
+        normed_before=bool(family.before),
+        normed_after=bool(family.after),
+        **{name: np.float32(one) for name, one in scales.items()},
+    )
+
+
+def _embedding_scale(model: PreTrainedModel) -> float:
+    """What a model multiplies its embeddings by."""
+    scale = getattr(model.get_input_embeddings(), "embed_scale", None)
+    if scale is not None:
+        return float(scale)
+    return float(getattr(model.config, "embedding_multiplier", 1.0))
 
 
 def _check(model: PreTrainedModel, reasons: dict[str, bool], sizes: dict[str, int]) -> None:
@@ -213,10 +262,28 @@ def _numbers(tensor: Tensor) -> Numbers:
     return np.ascontiguousarray(tensor.detach().float().numpy())
 
 
-def _norm_rows(norms: Sequence[Any]) -> Numbers:
-    """Weight and bias of each of some norms, in turn; zeros for the bias of an RMS norm."""
-    pairs = [(norm.weight, getattr(norm, "bias", torch.zeros_like(norm.weight))) for norm in norms]
-    return np.stack([_numbers(one) for pair in pairs for one in pair])
+def _norms(body: Any, family: Family, layers: Sequence[Any]) -> list[Numbers]:
+    """The norms of all layers and the last one, and those of queries and keys; see `Weights`."""
+    raised = np.float32(family.raised)
+    width = _numbers(body.get_submodule(family.last).weight).shape
+
+    def rows(layer: Any, names: Sequence[str]) -> list[Numbers]:
+        found = []
+        for norm in map(layer.get_submodule, names):
+            bias = getattr(norm, "bias", None)
+            own = np.zeros(width, np.float32) if bias is None else _numbers(bias)
+            found += [_numbers(norm.weight) + raised, own]
+        return found or [np.zeros(width, np.float32)] * 4
+
+    outer = [[*rows(layer, family.before), *rows(layer, family.after)] for layer in layers]
+    outer.append(rows(body, [family.last] * 4))
+    inner = [np.stack([np.empty(0, np.float32)] * len(layers))] * 2
+    if family.inner:
+        inner = [
+            np.stack([_numbers(layer.get_submodule(name).weight) + raised for layer in layers])
+            for name in family.inner
+        ]
+    return [np.stack([np.stack(one) for one in outer]), *inner]
 
 
 def _linear(layer: nn.Module, names: Sequence[str]) -> Linear:

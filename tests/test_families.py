@@ -1,0 +1,165 @@
+"""Every family that the fast runtime knows, against transformers: its logits, and its tokens."""
+
+import copy
+from functools import partial
+
+import numpy as np
+import pytest
+import torch
+import transformers as hub
+from decoders import DECODERS, POSITIONS, WINDOW, WORDS, decoder, rounded_rows
+from fakes import distance
+from kinds import shaken
+from test_reading_model import always
+from transformers.pytorch_utils import Conv1D
+
+from specdec_lib.core.chance import Chance, Sampler, every_outcome
+from specdec_lib.core.context import Context
+from specdec_lib.core.decode import decode
+from specdec_lib.core.tree import TokenTree
+from specdec_lib.core.verify import reject
+from specdec_lib.drafts.combined import NoDraft
+from specdec_lib.drafts.trees.growing import TreeDraft
+from specdec_lib.models.cached.model import CachedModel
+from specdec_lib.models.cached.probing import difference
+from specdec_lib.models.fast.families import FAMILIES
+from specdec_lib.models.fast.model import FastModel
+from specdec_lib.models.fast.weights import block_steps
+
+LENGTHS = (1, 64, 65, 300, 2000)
+RUNTIMES = {
+    "reference": CachedModel,
+    "fast": FastModel,
+    "int8": partial(FastModel, edition="int8"),
+}
+WINDOWED = ("qwen2", "mistral", "ministral", "olmo3", "phi3", "gemma3")
+
+pytestmark = pytest.mark.usefixtures("unchecked")
+
+
+def test_every_family_is_tried():
+    kinds = {made.config_class.model_type for made, _ in DECODERS.values()}
+    assert kinds == FAMILIES.keys() - {"gemma3"}, "gemma3 is a gemma3_text with other parts"
+
+
+def text(length: int, seed: int = 0) -> tuple[int, ...]:
+    torch.manual_seed(seed)
+    return tuple(torch.randint(0, WORDS, (length,)).tolist())
+
+
+@torch.no_grad()
+def plain(network: torch.nn.Module, tokens: tuple[int, ...]) -> torch.Tensor:
+    return network(torch.tensor([tokens]), use_cache=False).logits[0, -1:]
+
+
+@pytest.mark.parametrize("runtime", ["reference", "fast"])
+@pytest.mark.parametrize("kind", DECODERS)
+def test_logits_are_those_of_transformers(kind, runtime):
+    network = decoder(kind)
+    model = RUNTIMES[runtime](network, "target")
+    for length in LENGTHS:
+        context = Context.of(text(length))
+        found = model.score(context, TokenTree.rooted(context))
+        wanted = plain(network, context.tokens)
+        assert (found - wanted).abs().max() < 1e-4 * wanted.std()
+
+
+class Rounded(torch.nn.Module):
+    """A linear layer with the weights and the rows of the int8 edition, in float32."""
+
+    def __init__(self, linear):
+        super().__init__()
+        weight = linear.weight.detach()
+        weight = weight.t() if isinstance(linear, Conv1D) else weight
+        blocks = np.pad(weight.numpy(), ((0, 0), (0, -weight.shape[1] % 32)))
+        numbers, steps, lows = block_steps(blocks.reshape(len(blocks), -1, 32))
+        back = numbers * steps[..., None].astype(np.float32) + lows[..., None].astype(np.float32)
+        self.rounded = torch.from_numpy(back.reshape(len(blocks), -1)[:, : weight.shape[1]])
+        self.bias = linear.bias
+
+    def forward(self, rows):
+        return torch.nn.functional.linear(rounded_rows(rows), self.rounded, self.bias)
+
+
+def rounded(network: hub.PreTrainedModel) -> hub.PreTrainedModel:
+    """A copy whose linear layers, its head among them, are those of the int8 edition."""
+    other = copy.deepcopy(network)
+    for name, part in list(other.named_modules()):
+        if isinstance(part, torch.nn.Linear | Conv1D):
+            other.set_submodule(name, Rounded(part))
+    return other
+
+
+@pytest.mark.parametrize("kind", DECODERS)
+def test_logits_of_the_int8_edition_are_those_of_the_same_rounded_weights_and_rows(kind):
+    """Of one of a few texts, for where a number lies between two steps its last bit decides; through
+    more layers it decides somewhere in every long text.
+    """
+    for layers, most in ((1, 1e-4), (3, 0.03)):
+        network = decoder(kind, layers=layers)
+        same = rounded(network)
+        model = RUNTIMES["int8"](network, "target")
+        for length in LENGTHS:
+            apart = []
+            for seed in range(5):
+                context = Context.of(text(length, seed))
+                found = model.score(context, TokenTree.rooted(context))
+                apart.append(difference(found, plain(same, context.tokens)))
+                assert difference(found, plain(network, context.tokens)) > 4e-3, "rounding shows"
+            assert min(apart) < (1e-4 if length == 1 else most) and max(apart) < 0.03
+
+
+@pytest.mark.parametrize("kind", WINDOWED)
+def test_local_layers_see_their_window_and_a_window_of_all_positions_is_none(kind):
+    network = decoder(kind)
+    tokens = text(300)
+    for window, same in ((WINDOW, True), (WINDOW + 1, False), (POSITIONS, False)):
+        network.config.sliding_window = window
+        for runtime in ("reference", "fast"):
+            model = RUNTIMES[runtime](network, "target")
+            context = Context.of(tokens)
+            found = model.score(context, TokenTree.rooted(context))
+            wanted = plain(decoder(kind), tokens)
+            assert (difference(found, wanted) < 1e-4) == same
+            assert difference(found, plain(network, tokens)) < 1e-4
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+@pytest.mark.parametrize("kind", DECODERS)
+def test_a_tree_changes_no_token_and_greedily_they_are_those_of_generate(kind, runtime):
+    network = decoder(kind)
+    target = RUNTIMES[runtime](network, "target")
+    draft = TreeDraft(RUNTIMES[runtime](shaken(network), "draft"), budget=8, depth=4)
+    prompt = text(12)
+    for temperature in (0.0, 1.0):
+        chance = Chance(1, Sampler(temperature))
+        wanted = decode(target, NoDraft(), prompt, chance, max_new_tokens=100)
+        found = decode(target, draft, prompt, chance, max_new_tokens=100)
+        assert found.tokens == wanted.tokens
+        assert len(found.rounds) < 0.9 * len(wanted.rounds)
+        if not temperature and runtime != "int8":
+            given = torch.tensor([prompt])
+            options = {"attention_mask": torch.ones_like(given), "pad_token_id": 0}
+            made = network.generate(given, max_new_tokens=100, do_sample=False, **options)
+            assert wanted.tokens == tuple(made[0, len(prompt) :].tolist())
+
+
+@pytest.mark.parametrize("sampler", [Sampler(0), Sampler(3.0)], ids=str)
+@pytest.mark.parametrize("kind", DECODERS)
+def test_reject_is_exact_by_enumeration(kind, sampler):
+    target, draft = (
+        FastModel(decoder(kind, vocab_size=3, initializer_range=spread), name)
+        for name, spread in (("target", 0.3), ("draft", 0.2))
+    )
+    guesser = TreeDraft(draft, widths=(2,), siblings="distinct")
+
+    def written(draft, rule):
+        def run(chance: Chance) -> tuple[int, ...]:
+            return decode(target, draft, (1, 0), chance, max_new_tokens=2, rule=rule).tokens
+
+        return every_outcome(run, sampler)
+
+    wanted = written(NoDraft(), reject)
+    assert distance(written(guesser, reject), wanted) < 1e-5
+    if sampler.temperature:
+        assert distance(written(guesser, always), wanted) > 0.01
