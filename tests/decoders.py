@@ -1,7 +1,13 @@
 """Small random models of every family that the fast runtime knows, each with what it differs in."""
 
+import copy
+
+import numpy as np
 import torch
 import transformers as hub
+from transformers.pytorch_utils import Conv1D
+
+from specdec_lib.models.fast.weights import block_steps
 
 POSITIONS = 2100
 WORDS = 61
@@ -65,3 +71,29 @@ def rounded_rows(rows: torch.Tensor) -> torch.Tensor:
     steps = torch.where(largest > 0, 127 / largest, 0)
     back = (blocks * steps).round() * (largest / 127)
     return back.flatten(-2)[..., : rows.shape[-1]]
+
+
+class Rounded(torch.nn.Module):
+    """A linear layer with the weights and the rows of the int8 edition, in float32."""
+
+    def __init__(self, linear):
+        super().__init__()
+        weight = linear.weight.detach()
+        weight = weight.t() if isinstance(linear, Conv1D) else weight
+        blocks = np.pad(weight.numpy(), ((0, 0), (0, -weight.shape[1] % 32)))
+        numbers, steps, lows = block_steps(blocks.reshape(len(blocks), -1, 32))
+        back = numbers * steps[..., None].astype(np.float32) + lows[..., None].astype(np.float32)
+        self.rounded = torch.from_numpy(back.reshape(len(blocks), -1)[:, : weight.shape[1]])
+        self.bias = linear.bias
+
+    def forward(self, rows):
+        return torch.nn.functional.linear(rounded_rows(rows), self.rounded, self.bias)
+
+
+def rounded(network: hub.PreTrainedModel) -> hub.PreTrainedModel:
+    """A copy whose linear layers, its head among them, are those of the int8 edition."""
+    other = copy.deepcopy(network)
+    for name, part in list(other.named_modules()):
+        if isinstance(part, torch.nn.Linear | Conv1D):
+            other.set_submodule(name, Rounded(part))
+    return other

@@ -1,7 +1,7 @@
-"""Every kind of decoder that the installed Transformers knows, tiny and with random weights: each
-is right, or refused when it is loaded. `python tests/kinds.py --keep FILE` tries them one by one,
-each in a process of its own, and prints a table; the same command goes on after an interruption.
-It exits with 1 if a kind decodes wrongly, or raises after it was loaded.
+"""Every kind of decoder that the installed Transformers knows, tiny and with random weights, on
+every runtime: each is right, or refused when it is loaded. `python tests/kinds.py --keep FILE`
+tries them one by one, each in a process of its own, and prints a table; the same command goes on
+after an interruption. It exits with 1 if a kind decodes wrongly, or raises after it was loaded.
 """
 
 import argparse
@@ -13,11 +13,13 @@ import sys
 import tempfile
 import warnings
 from collections import Counter
+from itertools import product
 from pathlib import Path
 from random import Random
 
 import torch
 from caches import random_tree, uncached
+from decoders import rounded
 from tiny_kinds import VOCABULARY, build, kinds
 from transformers import PreTrainedModel
 from transformers.utils import logging
@@ -29,6 +31,7 @@ from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.trees.growing import TreeDraft
 from specdec_lib.models.cached.model import CachedModel
 from specdec_lib.models.cached.probing import difference
+from specdec_lib.models.fast.model import FastModel
 from specdec_lib.models.loading import load_model
 
 RIGHT, REFUSED, UNBUILT = "right", "refused at load", "not buildable"
@@ -36,11 +39,13 @@ WRONG, LATER = "WRONG", "RAISES LATER"
 OUTCOMES = (RIGHT, REFUSED, UNBUILT, WRONG, LATER)
 LENGTH = 14
 MEMORY, SECONDS = 4 << 30, 300  # that one kind may take
+RUNTIMES = ("reference", "fast", "int8")
 ERROR = 5e-4  # a relative difference of float32 logits that rounding explains
+ROUNDED = 0.2  # and where a number between two steps of eight bits falls to another
 
 
-def outcome(kind: str, folder: Path) -> tuple[str, str]:
-    """What becomes of a kind, one of `OUTCOMES`, and why."""
+def outcome(kind: str, folder: Path, runtime: str = "reference") -> tuple[str, str]:
+    """What becomes of a kind on a runtime, one of `OUTCOMES`, and why."""
     try:
         network, whole = build(kind)
         network.save_pretrained(folder)
@@ -48,7 +53,7 @@ def outcome(kind: str, folder: Path) -> tuple[str, str]:
     except Exception as error:
         return UNBUILT, told(error)
     try:
-        model = load_model(folder, "target", device="cpu")
+        model = load_model(folder, "target", device="cpu", runtime=runtime)
     except ValueError as error:
         return REFUSED, told(error).replace(str(folder), "…")
     except Exception as error:
@@ -60,21 +65,25 @@ def outcome(kind: str, folder: Path) -> tuple[str, str]:
     return (RIGHT, "") if problem is None else (WRONG, problem)
 
 
-def wrong(model: CachedModel) -> str | None:
+def wrong(model: CachedModel | FastModel) -> str | None:
     """What a loaded model does wrongly; None if its logits are those of plain forwards, no draft
-    changes its output, and its greedy output is that of `generate`.
+    changes its output, and its greedy output is that of `generate`. Of the int8 edition, whose
+    model is another: if its logits are those of plain forwards with its weights and rows.
     """
     random = Random(1)
     network = model.model
     network.generation_config.eos_token_id = None
+    is_int8 = isinstance(model, FastModel) and model.edition == "int8"
+    same = rounded(network) if is_int8 else network
     tokens = [random.randrange(4, VOCABULARY) for _ in range(30)]
+    changes = []
     for length in (1, 9, 5, 24, 30, 12):
         context = Context.of(tokens[:length])
         tree = random_tree(context, 10, random, VOCABULARY)
-        change = difference(model.score(context, tree), uncached(network, context, tree))
-        if change > ERROR:
-            return f"logits of a tree after {length} tokens differ by {change:.2g} of their size"
-    draft = CachedModel(shaken(network), "draft")
+        changes.append(difference(model.score(context, tree), uncached(same, context, tree)))
+    if max(changes) > (ROUNDED if is_int8 else ERROR):
+        return f"logits of a tree differ by {max(changes):.2g} of their size"
+    draft = copied(model, shaken(network))
     prompt, accepted = tokens[:8], 0
     for temperature in (0.0, 1.0):
         chance = Chance(1, Sampler(temperature))
@@ -84,9 +93,16 @@ def wrong(model: CachedModel) -> str | None:
         accepted += sum(played.accepted for played in drafted.rounds)
         if drafted.tokens != plain:
             return f"a tree changes the output at T={temperature:g}"
-        if temperature == 0.0 and plain != generated(network, prompt):
+        if temperature == 0.0 and not is_int8 and plain != generated(network, prompt):
             return "greedy output is not that of generate"
     return None if accepted else "no guess of a draft that is nearly the model was accepted"
+
+
+def copied(model: CachedModel | FastModel, network: PreTrainedModel) -> CachedModel | FastModel:
+    """A draft on the runtime of a model."""
+    if isinstance(model, FastModel):
+        return FastModel(network, "draft", edition=model.edition)
+    return CachedModel(network, "draft")
 
 
 def shaken(network: PreTrainedModel) -> PreTrainedModel:
@@ -120,18 +136,18 @@ def quiet() -> None:
     torch.set_num_threads(1)
 
 
-def _in_child(kind: str, pipe) -> None:
+def _in_child(kind: str, runtime: str, pipe) -> None:
     resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
     quiet()
     with tempfile.TemporaryDirectory() as folder:
-        pipe.send(outcome(kind, Path(folder)))
+        pipe.send(outcome(kind, Path(folder), runtime))
 
 
-def apart(kind: str) -> tuple[str, str]:
+def apart(kind: str, runtime: str) -> tuple[str, str]:
     """The outcome of a kind that runs in a process of its own."""
     processes = multiprocessing.get_context("fork")
     here, there = processes.Pipe(duplex=False)
-    child = processes.Process(target=_in_child, args=(kind, there))
+    child = processes.Process(target=_in_child, args=(kind, runtime, there))
     child.start()
     there.close()
     try:
@@ -144,24 +160,28 @@ def apart(kind: str) -> tuple[str, str]:
 
 
 def main(given: list[str] | None = None) -> int:
-    """Try kinds, print what became of each and how many of each outcome there are."""
+    """Try kinds on runtimes, print what became of each and how many of each outcome there are."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("kinds", nargs="*", help="kinds to try; all without this")
     parser.add_argument("--keep", type=Path, help="a file of outcomes, which are not tried again")
+    parser.add_argument("--runtime", choices=RUNTIMES, nargs="+", default=RUNTIMES)
     asked = parser.parse_args(given)
-    known: dict[str, list[str]] = {}
+    known: dict[tuple[str, str], list[str]] = {}
     if asked.keep is not None and asked.keep.is_file():
-        known = dict(map(json.loads, asked.keep.read_text().splitlines()))
-    counts: Counter[str] = Counter()
-    for kind in asked.kinds or kinds():
-        found = known.get(kind) or apart(kind)
-        if asked.keep is not None and kind not in known:
+        for kind, runtime, found in map(json.loads, asked.keep.read_text().splitlines()):
+            known[kind, runtime] = found
+    counts: Counter[tuple[str, str]] = Counter()
+    for kind, runtime in product(asked.kinds or kinds(), asked.runtime):
+        found = known.get((kind, runtime)) or apart(kind, runtime)
+        if asked.keep is not None and (kind, runtime) not in known:
             with asked.keep.open("a") as file:
-                file.write(json.dumps([kind, found]) + "\n")
-        counts[found[0]] += 1
-        print(f"{kind:24} {found[0]:16} {found[1]}", flush=True)
-    print(", ".join(f"{counts[name]} {name}" for name in OUTCOMES))
-    return int(counts[WRONG] + counts[LATER] > 0)
+                file.write(json.dumps([kind, runtime, found]) + "\n")
+        counts[runtime, found[0]] += 1
+        print(f"{kind:24} {runtime:10} {found[0]:16} {found[1]}", flush=True)
+    for runtime in asked.runtime:
+        told_of = ", ".join(f"{counts[runtime, name]} {name}" for name in OUTCOMES)
+        print(f"{runtime}: {told_of}")
+    return int(any(number for (_, name), number in counts.items() if name in (WRONG, LATER)))
 
 
 if __name__ == "__main__":

@@ -26,6 +26,15 @@ def test_a_kind_of_decoder_is_right(kind, tmp_path, unchecked):
     assert outcome(kind, tmp_path) == (RIGHT, "")
 
 
+@pytest.mark.parametrize("runtime", ["fast", "int8"])
+@pytest.mark.parametrize("kind", ["gemma3", "gemma2"])
+def test_a_kind_is_right_or_refused_on_other_runtimes(kind, runtime, tmp_path, unchecked):
+    quiet()
+    found, why = outcome(kind, tmp_path, runtime)
+    assert found == (RIGHT if kind == "gemma3" else REFUSED)
+    assert why == "" or ("got 'gemma2'" in why and "the reference runtime runs any" in why)
+
+
 @pytest.mark.parametrize("kind", REFUSED_ONES)
 def test_a_kind_of_decoder_is_refused_when_it_is_loaded(kind, tmp_path, unchecked):
     quiet()
@@ -36,6 +45,7 @@ def test_a_kind_of_decoder_is_refused_when_it_is_loaded(kind, tmp_path, unchecke
 @pytest.mark.parametrize("found", [RIGHT, REFUSED, UNBUILT, WRONG, LATER])
 def test_the_sweep_over_kinds_fails_where_one_is_wrong_or_raises_later(found, tmp_path, capsys):
     kept = tmp_path / "kept.jsonl"
-    kept.write_text(f'["gpt2", ["{found}", "so"]]\n')
-    assert main(["gpt2", "--keep", str(kept)]) == int(found in (WRONG, LATER))
+    kept.write_text(f'["gpt2", "fast", ["{found}", "so"]]\n')
+    asked = ["gpt2", "--runtime", "fast", "--keep", str(kept)]
+    assert main(asked) == int(found in (WRONG, LATER))
     assert f"1 {found}" in capsys.readouterr().out

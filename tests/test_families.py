@@ -1,17 +1,13 @@
 """Every family that the fast runtime knows, against transformers: its logits, and its tokens."""
 
-import copy
 from functools import partial
 
-import numpy as np
 import pytest
 import torch
-import transformers as hub
-from decoders import DECODERS, POSITIONS, WINDOW, WORDS, decoder, rounded_rows
+from decoders import DECODERS, POSITIONS, WINDOW, WORDS, decoder, rounded
 from fakes import distance
 from kinds import shaken
 from test_reading_model import always
-from transformers.pytorch_utils import Conv1D
 
 from specdec_lib.core.chance import Chance, Sampler, every_outcome
 from specdec_lib.core.context import Context
@@ -24,7 +20,6 @@ from specdec_lib.models.cached.model import CachedModel
 from specdec_lib.models.cached.probing import difference
 from specdec_lib.models.fast.families import FAMILIES
 from specdec_lib.models.fast.model import FastModel
-from specdec_lib.models.fast.weights import block_steps
 
 LENGTHS = (1, 64, 65, 300, 2000)
 RUNTIMES = {
@@ -64,36 +59,10 @@ def test_logits_are_those_of_transformers(kind, runtime):
         assert (found - wanted).abs().max() < 1e-4 * wanted.std()
 
 
-class Rounded(torch.nn.Module):
-    """A linear layer with the weights and the rows of the int8 edition, in float32."""
-
-    def __init__(self, linear):
-        super().__init__()
-        weight = linear.weight.detach()
-        weight = weight.t() if isinstance(linear, Conv1D) else weight
-        blocks = np.pad(weight.numpy(), ((0, 0), (0, -weight.shape[1] % 32)))
-        numbers, steps, lows = block_steps(blocks.reshape(len(blocks), -1, 32))
-        back = numbers * steps[..., None].astype(np.float32) + lows[..., None].astype(np.float32)
-        self.rounded = torch.from_numpy(back.reshape(len(blocks), -1)[:, : weight.shape[1]])
-        self.bias = linear.bias
-
-    def forward(self, rows):
-        return torch.nn.functional.linear(rounded_rows(rows), self.rounded, self.bias)
-
-
-def rounded(network: hub.PreTrainedModel) -> hub.PreTrainedModel:
-    """A copy whose linear layers, its head among them, are those of the int8 edition."""
-    other = copy.deepcopy(network)
-    for name, part in list(other.named_modules()):
-        if isinstance(part, torch.nn.Linear | Conv1D):
-            other.set_submodule(name, Rounded(part))
-    return other
-
-
 @pytest.mark.parametrize("kind", DECODERS)
 def test_logits_of_the_int8_edition_are_those_of_the_same_rounded_weights_and_rows(kind):
-    """Of one of a few texts, for where a number lies between two steps its last bit decides; through
-    more layers it decides somewhere in every long text.
+    """Of one of a few texts, for where a number lies between two steps its last bit decides;
+    through more layers it decides somewhere in every long text.
     """
     for layers, most in ((1, 1e-4), (3, 0.03)):
         network = decoder(kind, layers=layers)

@@ -41,7 +41,7 @@ def model_shape(model: LanguageModel, *, bytes_per_number: float = 2.0) -> Model
         query_width=heads * size,
         key_width=(others.get("num_key_value_heads") or heads) * size,
         inner_width=others.get("n_inner") or others.get("intermediate_size"),
-        matrices=3 if any("gate_proj" in name for name, _ in network.named_modules()) else 2,
+        matrices=3 if any(".gate_" in name for name, _ in network.named_modules()) else 2,
         projections=projections_of(network),
     )
     parts = (one for one in network.modules() if not isinstance(one, Embedding) and one is not head)

@@ -64,10 +64,11 @@ def load_model(
 
     tokens        of its tokenizer, which it must embed
     vocabulary    that of a target for which the model drafts, see `resize_vocabulary`
-    runtime       "reference" runs any decoder as Hugging Face wrote it; "fast" GPT-2 and Llama
-                  models in float32 on the CPU (weights of bfloat16 are converted), "int8" with rows
-                  and weights of eight bits, which is another model; "auto" is "fast" where that
-                  knows the model, else the reference, see `why_not_fast`
+    runtime       "reference" runs any decoder as Hugging Face wrote it; "fast" those of the kinds
+                  in `models.fast.families` in float32 on the CPU (weights of bfloat16 are
+                  converted), "int8" with rows and weights of eight bits, which is another model;
+                  "auto" is "fast" where that knows the model, else the reference, see
+                  `why_not_fast`
 
     Raises ValueError if it cannot be read, or device, dtype and runtime do not go together.
     """

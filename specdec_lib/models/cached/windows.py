@@ -16,7 +16,7 @@ def layer_windows(network: PreTrainedModel) -> list[int | None]:
     """
     text = network.config.get_text_config()
     window = getattr(text, "sliding_window", None)
-    layers = int(text.num_hidden_layers)
+    layers = int(getattr(text, "num_hidden_layers", 1))
     unused = not getattr(text, "use_sliding_window", True)
     if window is None or unused or window >= text.max_position_embeddings:
         return [None] * layers

@@ -188,7 +188,8 @@ multiply_on_one = compiled()(copied(_multiply, "multiply_on_one"))
 multiply_on_many = in_parallel(copied(_multiply, "multiply_on_many", PIECE=TOGETHER))
 
 
-def passes(suffix, compile_it, **names):
+@no_type_check
+def compiled_pass(suffix, compile_it, **names):
     """The whole pass and its parts under names with a suffix, with these globals."""
     for part in (_add, _finish, _mix):
         name = part.__name__[1:]
@@ -197,5 +198,5 @@ def passes(suffix, compile_it, **names):
     return compile_it(copied(_pass, suffix, **names))
 
 
-one_thread = passes("one_thread", compiled(), multiply=multiply_on_one)
-many_threads = passes("many_threads", in_parallel, multiply=multiply_on_many, GROUPED=False)
+one_thread = compiled_pass("one_thread", compiled(), multiply=multiply_on_one)
+many_threads = compiled_pass("many_threads", in_parallel, multiply=multiply_on_many, GROUPED=False)

@@ -92,7 +92,6 @@ class FastModel:
             rereads=self._reader is not None,
         )
         self._buffers = self.weights.buffers(min(self.max_positions, 1024) + SCRATCH)
-        self._turned = 0
         self._turn(min(self.max_positions, 1024))
 
     @in_turn

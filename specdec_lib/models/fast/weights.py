@@ -50,7 +50,7 @@ input of each one's children, [1 + entries, width], before the first that of the
 """
 
 
-class Shape(NamedTuple):
+class DecoderShape(NamedTuple):
     """The numbers by which one model differs from another.
 
     heads, key_heads, size         of queries; of keys and values; columns of a head
@@ -92,7 +92,7 @@ class Weights(NamedTuple):
               its target; no panel of others
     """
 
-    shape: Shape
+    shape: DecoderShape
     tables: Tables
     by_layer: Int64[np.ndarray, "2 layers"]
     layers: tuple[Numbers, Numbers, Numbers, Panels, Panels, Panels, Panels]
@@ -131,7 +131,6 @@ class Weights(NamedTuple):
         )
         return self._replace(head=(panels, biases))
 
-
     def with_positions(self, body: Any, positions: int) -> "Weights":
         """These weights with the rotary embeddings of a decoder at so many positions."""
         names, _ = layer_turns(body)
@@ -164,22 +163,23 @@ def read_weights(model: PreTrainedModel, edition: str, window: int | None = None
     layers = list(getattr(body, family.layers))
     shape = _shape(model, family, layers[0])
     head = model.get_output_embeddings()
-    panels = [
+    joined, output, up, down = (
         stack_panels((_linear(layer, names) for layer in layers), edition, len(layers))
         for names in family.linears
-    ]
+    )
     outputs = head.scored_rows() if isinstance(head, CutHead) else output_weight(model)
     head_panels = stack_panels([(_numbers(outputs), None)], edition)
     nothing, _ = turn_tables(body, [], 0)
     _, turns = layer_turns(body)
     windows = [min(one or EVERYTHING, window or EVERYTHING) for one in layer_windows(model)]
     places = _numbers(body.wpe.weight) if hasattr(body, "wpe") else EMPTY
-    tokens = _numbers(model.get_input_embeddings().weight)
+    embedded: Any = model.get_input_embeddings()
+    tokens = _numbers(embedded.weight)
     return Weights(
         shape=shape,
         tables=(tokens, places, nothing, nothing),
         by_layer=np.stack([np.array(windows), turns]),
-        layers=(*_norms(body, family, layers), *panels),
+        layers=(*_norms(body, family, layers), joined, output, up, down),
         head=head_panels,
         kept=np.empty(0, np.int64),
         own=_own_panels(model, edition, tokens.shape[1]),
@@ -195,7 +195,7 @@ def _own_panels(model: PreTrainedModel, edition: str, width: int) -> Panels:
     return panels[:, :0].copy(), biases[:, :0].copy()
 
 
-def _shape(model: PreTrainedModel, family: Family, layer: Any) -> Shape:
+def _shape(model: PreTrainedModel, family: Family, layer: Any) -> DecoderShape:
     """The shape of a model, of which this is a layer; raises ValueError for what is not known."""
     config = model.config.get_text_config()
     gpt2 = family.layers == "h"
@@ -223,7 +223,7 @@ def _shape(model: PreTrainedModel, family: Family, layer: Any) -> Shape:
         "residual": getattr(config, "residual_multiplier", 1.0),
         "divisor": getattr(config, "logits_scaling", 1.0),
     }
-    return Shape(
+    return DecoderShape(
         heads=heads,
         key_heads=heads if gpt2 else int(config.num_key_value_heads),
         size=size,
@@ -262,7 +262,7 @@ def _numbers(tensor: Tensor) -> Numbers:
     return np.ascontiguousarray(tensor.detach().float().numpy())
 
 
-def _norms(body: Any, family: Family, layers: Sequence[Any]) -> list[Numbers]:
+def _norms(body: Any, family: Family, layers: Sequence[Any]) -> tuple[Numbers, Numbers, Numbers]:
     """The norms of all layers and the last one, and those of queries and keys; see `Weights`."""
     raised = np.float32(family.raised)
     width = _numbers(body.get_submodule(family.last).weight).shape
@@ -277,13 +277,14 @@ def _norms(body: Any, family: Family, layers: Sequence[Any]) -> list[Numbers]:
 
     outer = [[*rows(layer, family.before), *rows(layer, family.after)] for layer in layers]
     outer.append(rows(body, [family.last] * 4))
-    inner = [np.stack([np.empty(0, np.float32)] * len(layers))] * 2
-    if family.inner:
-        inner = [
-            np.stack([_numbers(layer.get_submodule(name).weight) + raised for layer in layers])
-            for name in family.inner
-        ]
-    return [np.stack([np.stack(one) for one in outer]), *inner]
+    whole = np.stack([np.stack(one) for one in outer])
+    if not family.inner:
+        return whole, np.empty((len(layers), 0), np.float32), np.empty((len(layers), 0), np.float32)
+    queries, keys = (
+        np.stack([_numbers(layer.get_submodule(name).weight) + raised for layer in layers])
+        for name in family.inner
+    )
+    return whole, queries, keys
 
 
 def _linear(layer: nn.Module, names: Sequence[str]) -> Linear:
