@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 import numba
 import pytest
@@ -58,6 +59,28 @@ def test_code_that_was_compiled_from_another_version_is_compiled_again(files, mo
     monkeypatch.setattr(tiles, "DIGEST", "of another version")
     assert [hits(compiled()(one_more)) for _ in range(2)] == [0, 1]
     assert len(files()) == 2, "what is stale does not pile up"
+
+
+class Pair(NamedTuple):
+    first: int
+    second: int
+
+
+def sum_of(pair: Pair) -> int:
+    return pair.first + pair.second
+
+
+def test_code_for_a_class_that_is_no_longer_there_is_compiled_again(files, monkeypatch):
+    def summed(kind: type) -> int:
+        function = compiled()(sum_of)
+        assert function(kind(1, 3)) == 4
+        return sum(function.stats.cache_hits.values())
+
+    assert [summed(Pair) for _ in range(2)] == [0, 1]
+    other = NamedTuple("other", [("first", int), ("second", int)])
+    monkeypatch.setattr(sys.modules[__name__], "other", other, raising=False)
+    monkeypatch.delattr(sys.modules[__name__], "Pair")
+    assert [summed(other) for _ in range(2)] == [0, 1]
 
 
 def test_numba_itself_fails_at_every_start_so_this_is_worth_a_test(files):

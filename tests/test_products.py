@@ -19,6 +19,8 @@ from specdec_lib.models.fast import products
 
 products.DOT_PRODUCTS &= sys.argv[1] == "vnni"
 products.AVX2 &= sys.argv[1] == "avx2"
+import torch
+
 from specdec_lib.models.fast import arithmetic, tiles, weights
 
 rng = np.random.default_rng(1)
@@ -27,7 +29,8 @@ four[:, ::16] = -1
 four[:, 1::16] = 0.875
 both = np.concatenate([four, rng.standard_normal((32, 70), np.float32)])
 x = rng.standard_normal((5, 70), np.float32)
-made = {one: weights.stack_panels([(both, None)], one) for one in ("int8", "exact")}
+whole = [torch.from_numpy(both)]
+made = {one: weights.stack_panels([(whole, None)], one) for one in ("int8", "exact")}
 largest = made["int8"][0][0, :, :, :512].max((1, 2))
 assert largest[0] == 15 and largest[1:].min() > 15, largest
 for stretch in sys.argv[3:]:

@@ -12,6 +12,7 @@ from textwrap import shorten
 from typing import Any, TypeGuard
 
 import torch
+from safetensors import safe_open
 from transformers import (
     AutoConfig,
     AutoModelForCausalLM,
@@ -29,12 +30,14 @@ from specdec_lib.models.cached.reading import ReadingModel
 from specdec_lib.models.cut_head import output_weight
 from specdec_lib.models.fast.model import FastModel
 from specdec_lib.models.hub import LOCAL, Source, model_folder
+from specdec_lib.models.mapped import give_back
 from specdec_lib.models.seq2seq import Seq2SeqModel
 
 LoadedModel = CachedModel | FastModel | ReadingModel
 """A decoder-only model on one of the runtimes."""
 AutoModel = type[AutoModelForCausalLM] | type[AutoModelForSeq2SeqLM]
 DTYPES = {"float32": torch.float32, "float64": torch.float64, "bfloat16": torch.bfloat16}
+HALVES = {"BF16": torch.bfloat16, "F16": torch.float16}  # by their names in safetensors files
 RUNTIMES = ("reference", "fast", "int8", "auto")
 READERS = {AutoModelForCausalLM: "load_seq2seq", AutoModelForSeq2SeqLM: "load_model"}  # of others
 LIMITS = {  # to build more layers takes seconds, and never ends for a mistyped number
@@ -44,6 +47,7 @@ LIMITS = {  # to build more layers takes seconds, and never ends for a mistyped 
     "num_key_value_heads": (1, 10_000),
     "max_position_embeddings": (1, 2**30),
 }
+LOOKED_AT = 2**22  # numbers of a tensor, at a time
 EPSILON = re.compile(r"\w*norm\w*_eps(ilon)?")
 SHARD = re.compile(r"[^/\\]+\.safetensors")
 
@@ -69,6 +73,8 @@ def load_model(
                   converted), "int8" with rows and weights of eight bits, which is another model;
                   "auto" is "fast" where that knows the model, else the reference, see
                   `why_not_fast`
+    dtype         of the network; on the compiled runtimes files in bfloat16 or float16 are not
+                  converted to float32 as a whole, for it is their numbers that are read
 
     Raises ValueError if it cannot be read, or device, dtype and runtime do not go together.
     """
@@ -76,11 +82,21 @@ def load_model(
         raise ValueError(f"runtime is one of {', '.join(RUNTIMES)}, got {runtime!r}")
     if runtime in ("fast", "int8") and device == "auto":
         device = "cpu"
-    network = _load(AutoModelForCausalLM, source, device, dtype)
+    compiled = runtime != "reference" and _device(device) == "cpu"
+    network = _load(AutoModelForCausalLM, source, device, dtype, as_stored=compiled)
     _check_embedded(network, name, tokens)
     if vocabulary is not None:
         resize_vocabulary(network, vocabulary)
-    return on_runtime(CachedModel(network, name), runtime)
+    if runtime == "reference":
+        return CachedModel(network, name)
+    try:
+        edition = "int8" if runtime == "int8" else "exact"
+        return FastModel(network, name, edition=edition, as_in_files=True)
+    except ValueError:
+        if runtime != "auto":
+            raise
+        network.to(dtype=DTYPES[dtype])  # pyright: ignore[reportCallIssue]  # wrapped
+        return CachedModel(network, name)
 
 
 def on_runtime(model: CachedModel, runtime: str) -> CachedModel | FastModel:
@@ -185,24 +201,46 @@ def sources_card(
     return {"models": about}
 
 
-def _load(kind: Any, source: Source, device: str, dtype: str) -> PreTrainedModel:
+def _device(device: str) -> str:
+    """The device that "auto" is; any other as it is named."""
+    if device == "auto":
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    return device
+
+
+def _load(
+    kind: Any, source: Source, device: str, dtype: str, *, as_stored: bool = False
+) -> PreTrainedModel:
+    """The network of a source on a device.
+
+    as_stored    of float32, half precisions in the files stay as they are
+    """
     if dtype not in DTYPES:
         raise ValueError(f"dtype is one of {', '.join(DTYPES)}, got {dtype!r}")
-    if device == "auto":
-        device = "cuda" if torch.cuda.is_available() else "cpu"
+    device = _device(device)
     if device != "cpu" and not (device.partition(":")[0] == "cuda" and torch.cuda.is_available()):
         raise ValueError(
             f'device is "auto", "cpu" or, where there is a GPU, "cuda" or "cuda:N"; got {device!r}'
         )
     folder = model_folder(source)
     try:
-        network = _read_network(kind, folder, DTYPES[dtype])
+        stored = stored_dtype(folder) if as_stored and dtype == "float32" else None
+        network = _read_network(kind, folder, stored or DTYPES[dtype])
         network.to(device=torch.device(device))  # pyright: ignore[reportCallIssue]  # wrapped
     except Exception as error:  # of whichever part of transformers the files upset
         why = shorten(f"{type(error).__name__}: {error}".removeprefix("ValueError: "), 400)
         raise ValueError(f"{source!s} cannot be read as a model on {device}: {why}") from error
     network.config.name_or_path = str(source)
     return network
+
+
+def stored_dtype(folder: Path) -> torch.dtype | None:
+    """The half precision of all tensors in a folder's safetensors files; None for another."""
+    kinds = set()
+    for path in folder.glob("*.safetensors"):
+        with safe_open(path, "pt") as file:
+            kinds |= {file.get_slice(name).get_dtype() for name in file.keys()}
+    return HALVES.get(kinds.pop()) if len(kinds) == 1 else None
 
 
 def _read_network(kind: Any, folder: Path, dtype: torch.dtype) -> PreTrainedModel:
@@ -232,8 +270,11 @@ def _read_network(kind: Any, folder: Path, dtype: torch.dtype) -> PreTrainedMode
     if untied := expected.all_tied_weights_keys.keys() - network.all_tied_weights_keys.keys():
         raise ValueError(f"its configuration ties {min(untied)!r}, and its files hold two tensors")
     for name, tensor in network.named_parameters():
-        if not torch.isfinite(tensor.sum(dtype=torch.float64)):  # a sum is the quickest look
+        pieces = tensor.detach().flatten().split(LOOKED_AT)
+        # sums are the quickest look, and pieces need little memory for them
+        if not all(piece.sum(dtype=torch.float64).isfinite() for piece in pieces):
             raise ValueError(f"its tensor {name!r} holds NaN or infinite numbers")
+        give_back([tensor])
     return network
 
 

@@ -218,6 +218,21 @@ def quantise(x):
     return records
 
 
+@compiled(LINEAR_IN_LANES)
+def block_ends(blocks, low, high):
+    """Write the least and the largest weight of each block."""
+    for row in range(blocks.shape[0]):
+        for block in range(blocks.shape[1]):
+            least = blocks[row, block, 0]
+            most = least
+            for one in range(blocks.shape[2]):
+                weight = blocks[row, block, one]
+                least = min(least, weight)
+                most = max(most, weight)
+            low[row, block] = least
+            high[row, block] = most
+
+
 @compiled()
 def count_steps(blocks, steps, lows, numbers, same):
     """Write the nearest whole numbers of steps above the lows, and which blocks they give back."""

@@ -31,7 +31,10 @@ class CheckedFiles(IndexDataCacheFile):
 
     def _load_index(self) -> dict:
         delete_damaged(Path(self._index_path))
-        return super()._load_index()
+        try:
+            return super()._load_index()
+        except (AttributeError, ImportError):  # it names a class that is no longer there
+            return {}
 
     def _load_data(self, name: str) -> object:
         delete_damaged(Path(self._data_path(name)))

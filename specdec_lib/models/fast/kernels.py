@@ -48,7 +48,15 @@ def gate(wide, activation, y):
 def embed(tokens, positions, tables, scale, x):
     """Write scaled token embeddings, plus position embeddings where there are any, to x."""
     for row in range(len(tokens)):
-        x[row] = tables[0][tokens[row]] * scale
+        line = tables[0][tokens[row]]
+        if len(line) == 4 * x.shape[1]:
+            numbers = line.view(np.float32)
+            for one in range(x.shape[1]):
+                x[row, one] = numbers[one] * scale
+        else:  # bfloat16 is the first half of float32
+            halves = line.view(np.uint16)
+            for one in range(x.shape[1]):
+                x[row, one] = np.int32(np.int32(halves[one]) << 16).view(np.float32) * scale
         if len(tables[1]):
             x[row] += tables[1][positions[row]]
 
@@ -148,7 +156,7 @@ def _pass(rows, keep, weights, buffers, logits):
     _, _, states, given = buffers
     activation = shape.activation
     count = len(tokens)
-    width = tables[0].shape[1]
+    width = norms.shape[2]
     x = np.empty((count, width), np.float32)
     h = np.empty((count, width), np.float32)
     joined = np.empty((count, mixed[0].shape[1] * COLUMNS), np.float32)

@@ -49,6 +49,9 @@ class FastModel:
                "int8": another model
     window     each token sees the last so many, itself among them; None for all before it
     target     of a draft that reads its target's hidden states, see `ReadingModel`
+    as_in_files
+               the model's weights were just read from files and not changed: memory that maps files
+               is given back while they are read
 
     Raises ValueError for a model that the compiled pass cannot run.
     """
@@ -61,9 +64,10 @@ class FastModel:
         edition: str = "exact",
         window: int | None = None,
         target: StateKeeper | None = None,
+        as_in_files: bool = False,
     ) -> None:
         check_window(window)
-        self.weights = read_weights(model.eval(), edition, window)
+        self.weights = read_weights(model.eval(), edition, window, as_in_files=as_in_files)
         self.model = model
         self.name = name
         self.edition = edition

@@ -23,8 +23,8 @@ class TargetReader:
 
     def __init__(self, network: PreTrainedModel, target: StateKeeper, edition: str) -> None:
         draft = reading_of(network)
-        weight = draft.from_target.weight.detach().float().numpy() * SCALE
-        self._panels = stack_panels([(weight, None)], edition)
+        weight = draft.from_target.weight.detach().float() * SCALE
+        self._panels = stack_panels([([weight], None)], edition)
         self.target = target
         target.keep_states(draft.layers)
 

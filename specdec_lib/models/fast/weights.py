@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from jaxtyping import Float32, Int64
+from jaxtyping import Float, Float32, Int64, UInt8
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 from transformers.pytorch_utils import Conv1D
@@ -13,10 +13,11 @@ from transformers.pytorch_utils import Conv1D
 from specdec_lib.models.cached.probing import check_attention
 from specdec_lib.models.cached.windows import layer_windows
 from specdec_lib.models.cut_head import CutHead, output_weight
-from specdec_lib.models.fast.arithmetic import GELU, GELU_TANH, SILU, count_steps
+from specdec_lib.models.fast.arithmetic import GELU, GELU_TANH, SILU, block_ends, count_steps
 from specdec_lib.models.fast.families import FAMILIES, Family
 from specdec_lib.models.fast.products import BLOCK, COLUMNS
 from specdec_lib.models.fast.rotation import Turns, layer_turns, turn_tables
+from specdec_lib.models.mapped import give_back
 from specdec_lib.models.reading import SCALE
 
 EDITIONS = {  # and their arithmetic, on weights of a kind
@@ -33,13 +34,16 @@ ACTIVATIONS = {  # by their names in configurations
 }
 EMPTY = np.empty((0, 0), np.float32)
 EVERYTHING = 2**40  # a window of all tokens
+PACKED_AT_ONCE = 4_000_000  # weights
 
 Numbers = Float32[np.ndarray, "..."]
 Matrix = Float32[np.ndarray, "_ _"]
-Linear = tuple[Matrix, Numbers | None]
-"""The weight [outs, ins] and the bias of a linear layer."""
-Tables = tuple[Numbers, Numbers, Turns, Turns]
-"""Token and position embeddings, and cosines and sines, see `rotation`; empty for none."""
+Linear = tuple[Sequence[Float[Tensor, "_ ins"]], Float[Tensor, " outs"] | None]
+"""The weights of a linear layer, one below the other, and its bias."""
+Tables = tuple[UInt8[np.ndarray, "vocab bytes"], Numbers, Turns, Turns]
+"""Token embeddings, the bytes of float32 or bfloat16; position embeddings; and cosines and sines,
+see `rotation`. Empty for none.
+"""
 Panels = tuple[np.ndarray, np.ndarray]
 """Weights [layers, panels, …], see `tiles`, and a bias per output, [layers, panels · 16]."""
 
@@ -110,7 +114,7 @@ class Weights(NamedTuple):
         layers = len(self.layers[0]) - 1
         heads = self.shape.key_heads
         size = self.shape.size
-        width = self.tables[0].shape[1]
+        width = self.layers[0].shape[2]
         panels = -(-entries // COLUMNS)
         room = panels * COLUMNS
         added = room + 1 if self.own[0].shape[1] else 0
@@ -124,7 +128,7 @@ class Weights(NamedTuple):
     def with_prompt_of(self, head: CutHead, edition: str) -> "Weights":
         """These weights with the outputs of a head whose prompt has changed."""
         first = len(head.frequent) // COLUMNS * COLUMNS  # the panels before it stay
-        new = stack_panels([(_numbers(head.scored_rows(first)), None)], edition)
+        new = stack_panels([([head.scored_rows(first)], None)], edition)
         panels, biases = (
             np.concatenate([old[:, : first // part], more], axis=1)
             for old, more, part in zip(self.head, new, (COLUMNS, 1), strict=True)
@@ -137,11 +141,14 @@ class Weights(NamedTuple):
         return self._replace(tables=(*self.tables[:2], *turn_tables(body, names, positions)))
 
 
-def read_weights(model: PreTrainedModel, edition: str, window: int | None = None) -> Weights:
+def read_weights(
+    model: PreTrainedModel, edition: str, window: int | None = None, *, as_in_files: bool = False
+) -> Weights:
     """The weights of a model, in float32, without rotary embeddings; raises ValueError that names
     what is not computed.
 
-    window    the last tokens that each sees; None for all
+    window         the last tokens that each sees; None for all
+    as_in_files    see `FastModel`
     """
     if edition not in EDITIONS:
         raise ValueError(f"an edition is {' or '.join(EDITIONS)}, got {edition!r}")
@@ -164,25 +171,31 @@ def read_weights(model: PreTrainedModel, edition: str, window: int | None = None
     shape = _shape(model, family, layers[0])
     head = model.get_output_embeddings()
     joined, output, up, down = (
-        stack_panels((_linear(layer, names) for layer in layers), edition, len(layers))
+        stack_panels(
+            (_linear(layer, names) for layer in layers),
+            edition,
+            len(layers),
+            as_in_files=as_in_files,
+        )
         for names in family.linears
     )
+    norms = _norms(body, family, layers)
     outputs = head.scored_rows() if isinstance(head, CutHead) else output_weight(model)
-    head_panels = stack_panels([(_numbers(outputs), None)], edition)
+    head_panels = stack_panels([([outputs], None)], edition, as_in_files=as_in_files)
     nothing, _ = turn_tables(body, [], 0)
     _, turns = layer_turns(body)
     windows = [min(one or EVERYTHING, window or EVERYTHING) for one in layer_windows(model)]
     places = _numbers(body.wpe.weight) if hasattr(body, "wpe") else EMPTY
     embedded: Any = model.get_input_embeddings()
-    tokens = _numbers(embedded.weight)
+    tokens = _embedding_bytes(embedded.weight.detach())
     return Weights(
         shape=shape,
         tables=(tokens, places, nothing, nothing),
         by_layer=np.stack([np.array(windows), turns]),
-        layers=(*_norms(body, family, layers), joined, output, up, down),
+        layers=(*norms, joined, output, up, down),
         head=head_panels,
         kept=np.empty(0, np.int64),
-        own=_own_panels(model, edition, tokens.shape[1]),
+        own=_own_panels(model, edition, norms[0].shape[2]),
     )
 
 
@@ -190,8 +203,8 @@ def _own_panels(model: PreTrainedModel, edition: str, width: int) -> Panels:
     """See `Weights.own`."""
     part = getattr(model, "reading", None)
     if part is not None:
-        return stack_panels([(_numbers(part.from_own.weight) * SCALE, None)], edition)
-    panels, biases = stack_panels([(np.zeros((COLUMNS, width), np.float32), None)], edition)
+        return stack_panels([([part.from_own.weight.detach().float() * SCALE], None)], edition)
+    panels, biases = stack_panels([([torch.zeros(COLUMNS, width)], None)], edition)
     return panels[:, :0].copy(), biases[:, :0].copy()
 
 
@@ -239,7 +252,7 @@ def _shape(model: PreTrainedModel, family: Family, layer: Any) -> DecoderShape:
 
 def _embedding_scale(model: PreTrainedModel) -> float:
     """What a model multiplies its embeddings by."""
-    scale = getattr(model.get_input_embeddings(), "embed_scale", None)
+    scale = getattr(model.get_input_embeddings(), "scalar_embed_scale", None)
     if scale is not None:
         return float(scale)
     return float(getattr(model.config, "embedding_multiplier", 1.0))
@@ -287,27 +300,56 @@ def _norms(body: Any, family: Family, layers: Sequence[Any]) -> tuple[Numbers, N
     return whole, queries, keys
 
 
+def _embedding_bytes(weight: Tensor) -> UInt8[np.ndarray, "vocab bytes"]:
+    """The bytes of token embeddings, where they are if they can be; of float16 as float32."""
+    kept = weight if weight.dtype in (torch.float32, torch.bfloat16) else weight.float()
+    return kept.contiguous().view(torch.uint8).numpy()
+
+
 def _linear(layer: nn.Module, names: Sequence[str]) -> Linear:
-    """The linear layers with these names in one; GPT-2 stores a weight as [ins, outs]."""
+    """The linear layers with these names of one layer; GPT-2 stores a weight as [ins, outs]."""
     parts: list[Any] = [layer.get_submodule(name) for name in names]
     weights = [part.weight.t() if isinstance(part, Conv1D) else part.weight for part in parts]
     biases = [part.bias for part in parts if part.bias is not None]
-    return _numbers(torch.cat(weights)), _numbers(torch.cat(biases)) if biases else None
+    return weights, torch.cat(biases) if biases else None
 
 
-def stack_panels(layers: Iterable[Linear], edition: str, count: int = 1) -> Panels:
-    """The panels of one linear layer of each of `count` decoder layers, made one at a time."""
+def stack_panels(
+    layers: Iterable[Linear], edition: str, count: int = 1, *, as_in_files: bool = False
+) -> Panels:
+    """The panels of one linear layer of each of `count` decoder layers, made some outputs at a
+    time, so that little more memory is needed than they take.
+    """
+    make = _byte_panels if edition == "int8" else _panels
     panels = np.empty(0)
     biases = np.empty(0)
-    for number, (weight, bias) in enumerate(layers):
-        made = _byte_panels(weight) if edition == "int8" else _panels(weight)
-        if not number:
-            panels = np.empty((count, *made.shape), made.dtype)
-            biases = np.zeros((count, len(made) * COLUMNS), np.float32)
-        panels[number] = made
+    for number, (weights, bias) in enumerate(layers):
+        outs = sum(map(len, weights))
+        step = max(1, PACKED_AT_ONCE // (weights[0].shape[1] * COLUMNS)) * COLUMNS
+        for first in range(0, outs, step):
+            pieces = _rows_of(weights, first, first + step)
+            made = make(_numbers(torch.cat(pieces)))
+            if as_in_files:
+                give_back(pieces)
+            if not number and not first:
+                whole = -(-outs // COLUMNS)
+                panels = np.empty((count, whole, *made.shape[1:]), made.dtype)
+                biases = np.zeros((count, whole * COLUMNS), np.float32)
+            place = first // COLUMNS
+            panels[number, place : place + len(made)] = made
         if bias is not None:
-            biases[number, : len(bias)] = bias
+            biases[number, : len(bias)] = _numbers(bias)
     return panels, biases
+
+
+def _rows_of(weights: Sequence[Tensor], first: int, stop: int) -> list[Tensor]:
+    """The rows from `first` to `stop` of some weights that stand one below the other."""
+    found = []
+    for weight in weights:
+        found.append(weight[max(first, 0) : max(stop, 0)])
+        first -= len(weight)
+        stop -= len(weight)
+    return found
 
 
 def _panels(weight: Matrix) -> np.ndarray:
@@ -333,7 +375,8 @@ def _byte_panels(weight: Matrix) -> np.ndarray:
 def _filled(weight: Matrix, block: int = 1) -> Matrix:
     """The weights of whole panels and blocks, with zeros behind the given ones."""
     outs, ins = weight.shape
-    return np.pad(weight, ((0, -outs % COLUMNS), (0, -ins % block)))
+    more = (0, -outs % COLUMNS), (0, -ins % block)
+    return np.pad(weight, more) if any(more[0] + more[1]) else weight
 
 
 def block_steps(
@@ -342,9 +385,9 @@ def block_steps(
     """The whole numbers (uint8), steps and lows (float16) of blocks: those of Q4_1 and Q8_0 in GGUF
     where they give the very weights back, else 255 steps from lowest to highest.
     """
-    low = blocks.min(2)
-    high = blocks.max(2)
-    size = np.abs(blocks).max(2)
+    low, high = np.empty((2, *blocks.shape[:2]), np.float32)
+    block_ends(blocks, low, high)
+    size = np.maximum(high, -low)
     *found, _ = _in_steps(blocks, (high - low) / 255, low)
     for step, start in (((high - low) / 15, low), (size / 127, size / 127 * -128)):
         *tried, same = _in_steps(blocks, step, start)
