@@ -54,7 +54,7 @@ def decoder(kind: str, layers: int = 3, **changes: object) -> hub.PreTrainedMode
     sizes["n_layer" if made is hub.GPT2LMHeadModel else "num_hidden_layers"] = layers
     for name in ("layer_types", "no_rope_layers"):
         if name in sizes:
-            sizes[name] = sizes[name][:layers]
+            sizes[name] = (sizes[name] * layers)[:layers]
     torch.manual_seed(7)
     network = made(made.config_class(**sizes)).eval()
     with torch.no_grad():

@@ -8,18 +8,18 @@ from pathlib import Path
 
 import pytest
 import torch
+from decoders import DECODERS, WORDS, decoder
 from tokenizers import Tokenizer, decoders, models
 from tokenizers.pre_tokenizers import ByteLevel
 from transformers import (
     LlamaConfig,
     LlamaForCausalLM,
     PreTrainedTokenizerFast,
-    Qwen3Config,
-    Qwen3ForCausalLM,
 )
 
 from specdec_lib.models import batched
 from specdec_lib.models.batched import BatchedPasses
+from specdec_lib.models.cached.probing import difference
 from specdec_lib.models.students import assemble, build_student, own_weights, save_student
 from specdec_lib.suite.distil import lessons as teaching
 from specdec_lib.suite.distil import requests, training, writing
@@ -107,11 +107,40 @@ def test_texts_read_in_one_pass_are_those_read_token_by_token():
             assert not torch.allclose(second[place], wanted[-2], atol=1e-1)
 
 
-def test_another_kind_of_model_is_refused(unchecked):
-    sizes = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 1}
-    other = Qwen3ForCausalLM(Qwen3Config(vocab_size=60, num_attention_heads=4, **sizes))
-    with pytest.raises(ValueError, match="batched passes are of a llama model, got 'qwen3'"):
-        BatchedPasses(other, 1, 4)
+@pytest.mark.parametrize("kind", [one for one in DECODERS if not one.startswith("gpt2")])
+def test_batched_passes_of_every_family_give_its_own_logits(kind, unchecked):
+    """Of texts that are longer than a window, read in one pass and on token by token."""
+    model = decoder(kind)
+    random = torch.Generator().manual_seed(3)
+    texts = [torch.randint(WORDS, (size,), generator=random).tolist() for size in (70, 9, 55)]
+    passes = BatchedPasses(model, 3, 80, dtype=torch.float32)
+    found = passes.read([1, 0, 2], [one[:-1] for one in texts], [0, 0, 0])
+    order = [1, 0, 2]
+    last = torch.tensor([texts[row][-1] for row in order])
+    after = passes.logits(last, torch.tensor([len(texts[row]) - 1 for row in order]))
+    with torch.no_grad():
+        for row, text in enumerate(texts):
+            wanted = model(torch.tensor([text]), use_cache=False).logits[0]
+            assert difference(found[row : row + 1], wanted[-2:-1]) < 1e-4
+            assert difference(after[order.index(row)][None], wanted[-1:]) < 1e-4
+            assert difference(found[row : row + 1], wanted[-1:]) > 0.1
+
+
+@pytest.mark.parametrize("kind", [one for one in DECODERS if not one.startswith("gpt2")])
+def test_a_student_of_all_layers_is_its_target_whatever_the_family(kind, unchecked):
+    target = decoder(kind)
+    whole, other = (build_student(target, layers) for layers in ((0, 1, 2), (0, 2)))
+    ids = torch.randint(WORDS, (1, 60), generator=torch.Generator().manual_seed(4))
+    with torch.no_grad():
+        wanted, same, fewer = (
+            one(ids, use_cache=False).logits[0] for one in (target, whole, other)
+        )
+    assert torch.equal(same, wanted) and difference(fewer, wanted) > 0.1
+
+
+def test_another_kind_of_model_has_no_students(unchecked):
+    with pytest.raises(ValueError, match=r"drafts are made of layers of llama, .*, got 'gpt2'"):
+        build_student(decoder("gpt2"), [0])
 
 
 def test_frequencies_of_the_rotation_are_not_rounded():

@@ -20,17 +20,18 @@ from specdec_lib.suite.distil.places import LADDER
 from tests.test_distil import HEAD, network, texts
 from tests.verbs import run
 
+READ = (0, 1)  # layers of the target of three
+
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(online, "fastest_dtype", lambda *device: torch.float32)
-    monkeypatch.setattr(online, "LAYERS_READ", (0, 1, 2))
 
 
 def students(target):
     return [
         LayerStudent("draft", build_student(target, [0]), 3e-3, window=4),
-        ReadingStudent("reading", build_student(target, [0]), 3e-3, window=4, steps=2),
+        ReadingStudent("reading", build_student(target, [0]), 3e-3, 4, 2, READ),
     ]
 
 
@@ -44,7 +45,7 @@ def divergences(learning, teacher) -> list[float]:
 
 def test_students_learn_and_an_interrupted_training_goes_on(tmp_path, monkeypatch):
     target = network()
-    teacher = Teacher(target, HEAD)
+    teacher = Teacher(target, HEAD, READ)
     options = {"batch_tokens": 60, "steps": 40}
     whole = students(target)
     before = divergences(whole, teacher)
@@ -91,7 +92,7 @@ def test_a_draft_that_is_the_target_is_always_right_and_another_is_not():
     target = network()
     same = LayerStudent("same", build_student(target, [0, 1, 2]), 0.0, None)
     other = LayerStudent("other", build_student(target, [0]), 0.0, None)
-    teacher = Teacher(target, range(60))
+    teacher = Teacher(target, range(60), ())
     rows = list(judge_online([same, other], teacher, texts(), 60))
     assert len(rows) == 2 * len(texts())
     right = {"same": 0, "other": 0}

@@ -6,7 +6,6 @@ import pytest
 import torch
 from safetensors.torch import save
 
-from specdec_lib.models.network_passes import rotation_of
 from specdec_lib.models.reading import ReadingDraft, load_reading, shifted, unrolled
 from specdec_lib.models.students import build_student, pack_weights
 from tests.test_distil import network
@@ -33,7 +32,7 @@ def grown(draft, student, ids, hidden, root: int, window: int) -> list[torch.Ten
     """
     layer = draft.layer
     embedded = student.model.embed_tokens(ids)
-    cos, sin = rotation_of(student, LENGTH, embedded)
+    cos, sin = student.model.rotary_emb(embedded, torch.arange(LENGTH)[None])
     inputs = embedded + draft.states_of_target(hidden)
     outputs = []
     for depth in range(STEPS):

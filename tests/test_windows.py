@@ -15,7 +15,6 @@ from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.trees.growing import TreeDraft
 from specdec_lib.models.cached.model import CachedModel
 from specdec_lib.models.fast.model import FastModel
-from specdec_lib.models.network_passes import rotation_of, run_layers, window_mask
 
 KINDS = {"reference": CachedModel, "fast": FastModel}
 WINDOWS = [1, 2, 5, 16, 17, 60, 96]  # a panel of cache entries has 16
@@ -24,11 +23,9 @@ WINDOWS = [1, 2, 5, 16, 17, 60, 96]  # a panel of cache entries has 16
 @torch.no_grad()
 def masked(network: LlamaForCausalLM, tokens: tuple[int, ...], window: int) -> torch.Tensor:
     """The logits after the last token of a text, of one pass without a cache."""
-    embedded = network.model.embed_tokens(torch.tensor([tokens]))
-    mask = window_mask(len(tokens), window, embedded.device)
-    rotation = rotation_of(network, len(tokens), embedded)
-    last, _ = run_layers(network.model.layers, embedded, rotation, mask)
-    return network.lm_head(network.model.norm(last[0, -1]))
+    behind = torch.arange(len(tokens))[:, None] - torch.arange(len(tokens))
+    mask = (behind >= 0) & (behind < window)
+    return network(torch.tensor([tokens]), attention_mask=mask[None, None]).logits[0, -1]
 
 
 def texts(context: Context, tree: TokenTree) -> list[tuple[int, ...]]:

@@ -34,7 +34,7 @@ from specdec_lib.models.fast.model import FastModel
 from specdec_lib.models.loading import load_model
 
 MEASURED = DATA / "measured"
-EDITIONS = {  # how `load_model` is asked for them
+EDITIONS: dict[str, dict[str, Any]] = {  # how `load_model` is asked for them
     "int8": {"runtime": "int8"},
     "exact": {"runtime": "fast"},
     "Hugging Face bfloat16": {"runtime": "reference", "dtype": "bfloat16"},
@@ -152,7 +152,7 @@ def one_layer(model: CachedModel | FastModel) -> CachedModel | FastModel:
     with torch.device("meta"):
         network = type(model.model)(config)
     network.to_empty(device="cpu")
-    network.to(dtype=model.model.dtype)
+    network.to(dtype=model.model.dtype)  # pyright: ignore[reportCallIssue]  # wrapped
     network.load_state_dict(model.model.state_dict(), strict=False)
     body: Any = network.get_decoder()
     body.rotary_emb = model.model.get_decoder().rotary_emb

@@ -202,7 +202,7 @@ def _advance(
     """Read one more token of every text and, where all are read, choose the next; the rows whose
     texts have ended come back: at a stop token, at `longest` new tokens, or beyond `most` in all.
     """
-    tokens, positions = torch.zeros(2, passes.keys.shape[1], dtype=torch.long)
+    tokens, positions = torch.zeros(2, passes.cache.keys.shape[1], dtype=torch.long)
     for row, text in active.items():
         tokens[row] = text.tokens[text.read]
         positions[row] = text.read

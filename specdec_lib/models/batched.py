@@ -1,28 +1,75 @@
-"""A token for each of many independent sequences per pass: a Llama decoder over a static cache."""
+"""A token for each of many independent sequences per pass: a decoder over a static cache."""
 
 from collections.abc import Sequence
 from copy import deepcopy
 from typing import Any
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
-from torch.nn.functional import scaled_dot_product_attention
 from torch.nn.utils.rnn import pad_sequence
-from transformers import PreTrainedModel
-from transformers.models.llama.modeling_llama import apply_rotary_pos_emb
+from transformers import DynamicCache, PreTrainedModel
 
-from specdec_lib.models.network_passes import attention_heads, finish_layer, shared_heads
+from specdec_lib.models.network_passes import head_logits, inputs_of, run_body
+
+
+class PlacedCache(DynamicCache):
+    """The keys and values of some sequences, each with room for so many positions.
+
+    keys, values    [layers, sequences, heads, positions, size]
+    """
+
+    def __init__(self, shape: tuple[int, int, int, int, int], model: PreTrainedModel) -> None:
+        super().__init__()
+        self.keys = torch.zeros(shape, dtype=model.dtype, device=model.device)
+        self.values = torch.zeros_like(self.keys)
+        self._sequences: Tensor | None = None
+        self._positions: Tensor = torch.zeros(0, 0)
+        self._real: Tensor = torch.zeros(0, 0)
+        self._seen = 0
+
+    def begin(
+        self,
+        positions: Int[Tensor, "rows length"],
+        real: Bool[Tensor, "rows length"],
+        sequences: Int[Tensor, " rows"] | None = None,
+    ) -> int:
+        """Where the next pass stores its tokens, those that are real; returns how many positions it
+        sees.
+
+        sequences    the number of each row's; None for all in turn
+        """
+        self._sequences = sequences
+        self._positions = positions
+        self._real = real
+        self._seen = int(positions[real].max()) + 1
+        return self._seen
+
+    def update(
+        self, key_states: Tensor, value_states: Tensor, layer_idx: int, *_: Any, **__: Any
+    ) -> tuple[Tensor, Tensor]:
+        """Store new keys and values; those that the rows may see."""
+        rows = self._sequences
+        numbers = (
+            torch.arange(len(self._positions), device=self.keys.device) if rows is None else rows
+        )
+        at = numbers[:, None].expand_as(self._positions)[self._real], self._positions[self._real]
+        found = []
+        for kept, new in ((self.keys, key_states), (self.values, value_states)):
+            its = kept[layer_idx]
+            its[at[0], :, at[1]] = new.transpose(1, 2)[self._real]
+            its = its[:, :, : self._seen] if rows is None else its[rows, :, : self._seen]
+            found.append(its)
+        return found[0], found[1]
 
 
 class BatchedPasses:
-    """The logits of a Llama model's next token for some sequences of at most so many positions.
+    """The logits of a decoder's next token for some sequences of at most so many positions.
 
     dtype    None is bfloat16 where the device multiplies it: to learn from, not to measure
     head     the token ids that are scored, None for all
 
-    It computes on the model's device. Keys and values take `cache_bytes`.  Raises ValueError for
-    another kind of model, whose layers would be computed otherwise than it does.
+    It computes on the model's device. Keys and values take `cache_bytes`.
     """
 
     def __init__(
@@ -34,57 +81,37 @@ class BatchedPasses:
         dtype: torch.dtype | None = None,
         head: Sequence[int] | None = None,
     ) -> None:
-        config = model.config
-        if config.model_type != "llama":
-            raise ValueError(f"batched passes are of a llama model, got {config.model_type!r}")
+        config = model.config.get_text_config()
         dtype = dtype or fastest_dtype(model.device)
+        self.model = model
         self.device = model.device
-        whole: Any = model
-        self.body: Any = whole.model
+        self.body: Any = model.get_decoder()
+        rotary = self.body.rotary_emb
         if model.dtype != dtype:
             self.body = deepcopy(self.body).to(dtype)
-        self.body.rotary_emb = whole.model.rotary_emb  # bfloat16 would round its frequencies
-        rows = whole.lm_head.weight.detach()
+            self.body.rotary_emb = rotary  # bfloat16 would round its frequencies
+        output: Any = model.get_output_embeddings()
+        rows = output.weight.detach()
         self.head = (rows if head is None else rows[list(head)]).to(dtype)
         size = self.body.layers[0].self_attn.head_dim
         heads = int(config.num_key_value_heads or config.num_attention_heads)
         shape = (len(self.body.layers), sequences, heads, positions, int(size))
-        self.keys = torch.zeros(shape, dtype=dtype, device=self.device)
-        self.values = torch.zeros(shape, dtype=dtype, device=self.device)
+        self.cache = PlacedCache(shape, self.body)
 
     @property
     def cache_bytes(self) -> int:
         """The bytes of all keys and values."""
-        return self.keys.nbytes + self.values.nbytes
+        return self.cache.keys.nbytes + self.cache.values.nbytes
 
     @torch.inference_mode()
     def logits(
         self, tokens: Int[Tensor, " sequences"], positions: Int[Tensor, " sequences"]
     ) -> Float[Tensor, "sequences scored"]:
         """The logits after one more token, with its position, of every sequence."""
-        seen = int(positions.max()) + 1
-        tokens = tokens.to(self.device)
-        positions = positions.to(self.device)
-        rows = torch.arange(len(tokens), device=self.device)
-        heads = (len(tokens), -1, 1, self.keys.shape[-1])
-        hidden = self.body.embed_tokens(tokens)
-        rotation = self.body.rotary_emb(hidden, positions[:, None])
-        every = torch.arange(seen, device=self.device)
-        visible = (every <= positions[:, None])[:, None, None]
-        for layer, keys, values in zip(self.body.layers, self.keys, self.values, strict=True):
-            normed = layer.input_layernorm(hidden)
-            own = layer.self_attn
-            query, key = (part(normed).view(heads) for part in (own.q_proj, own.k_proj))
-            query, key = apply_rotary_pos_emb(query, key, *rotation)
-            keys[rows, :, positions] = key.squeeze(2)
-            values[rows, :, positions] = own.v_proj(normed).view(heads).squeeze(2)
-            groups = query.view(len(tokens), keys.shape[1], -1, keys.shape[-1])
-            attended = scaled_dot_product_attention(
-                groups, keys[:, :, :seen], values[:, :, :seen], attn_mask=visible
-            )
-            hidden = hidden + own.o_proj(attended.reshape(hidden.shape))
-            hidden = hidden + layer.mlp(layer.post_attention_layernorm(hidden))
-        return self.body.norm(hidden) @ self.head.T
+        at = positions.to(self.device)[:, None]
+        seen = self.cache.begin(at, torch.ones_like(at, dtype=torch.bool))
+        hidden = self._run(tokens.to(self.device)[:, None], at, seen)
+        return head_logits(self.model, hidden[:, 0], self.head)
 
     @torch.inference_mode()
     def read(
@@ -102,32 +129,23 @@ class BatchedPasses:
         ids = pad_sequence(padded, batch_first=True)
         steps = torch.arange(ids.shape[1], device=self.device)
         positions = first[:, None] + steps
-        real = steps < sizes[:, None]
-        at = (place[:, None].expand_as(positions)[real], positions[real])
-        fresh = not any(starts)
-        seen = max(start + len(text) for start, text in zip(starts, texts, strict=True))
-        every = torch.arange(seen, device=self.device)
-        visible = None if fresh else (every <= positions[..., None])[:, None]
-        hidden = self.body.embed_tokens(ids)
-        rotation = self.body.rotary_emb(hidden, positions)
-        for layer, keys, values in zip(self.body.layers, self.keys, self.values, strict=True):
-            normed = layer.input_layernorm(hidden)
-            query, key, value = attention_heads(layer, normed, rotation)
-            keys[at[0], :, at[1]] = key.transpose(1, 2)[real]
-            values[at[0], :, at[1]] = value.transpose(1, 2)[real]
-            if not fresh:
-                key = keys[place, :, :seen]
-                value = values[place, :, :seen]
-            attended = scaled_dot_product_attention(
-                query,
-                shared_heads(key, query),
-                shared_heads(value, query),
-                attn_mask=visible,
-                is_causal=fresh,
-            )
-            hidden = finish_layer(layer, hidden, attended)
+        seen = self.cache.begin(positions, steps < sizes[:, None], place)
+        hidden = self._run(ids, positions, seen)
         last = hidden[torch.arange(len(texts), device=self.device), sizes - 1]
-        return self.body.norm(last) @ self.head.T
+        return head_logits(self.model, last, self.head)
+
+    def _run(
+        self, ids: Int[Tensor, "rows length"], positions: Int[Tensor, "rows length"], seen: int
+    ) -> Float[Tensor, "rows length width"]:
+        """The normed output of tokens, whose places the cache knows."""
+        every = torch.arange(seen, device=self.device)
+
+        def sees(window: int | None) -> Bool[Tensor, "rows heads length seen"]:
+            behind = positions[:, None, :, None] - every
+            return (behind >= 0) if window is None else (behind >= 0) & (behind < window)
+
+        inputs = inputs_of(self.body, ids)
+        return run_body(self.body, inputs, positions, sees, cache=self.cache)
 
 
 def draw(

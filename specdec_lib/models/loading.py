@@ -17,7 +17,6 @@ from transformers import (
     AutoConfig,
     AutoModelForCausalLM,
     AutoModelForSeq2SeqLM,
-    LlamaForCausalLM,
     PretrainedConfig,
     PreTrainedModel,
 )
@@ -125,7 +124,7 @@ def as_fast(model: LoadedModel, edition: str) -> FastModel:
 
 
 def reading_on_runtime(
-    network: LlamaForCausalLM, target: CachedModel | FastModel, name: str, *, window: int
+    network: PreTrainedModel, target: CachedModel | FastModel, name: str, *, window: int
 ) -> FastModel | ReadingModel:
     """A draft that reads its target, on the runtime and in the edition of the target."""
     if isinstance(target, CachedModel):

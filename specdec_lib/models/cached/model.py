@@ -16,11 +16,9 @@ from specdec_lib.models.cached.key_values import KeyValues, reference_runtime
 from specdec_lib.models.cached.path_memory import BranchMemory, weakly
 from specdec_lib.models.cached.probing import check_attention, check_by_probes
 from specdec_lib.models.cached.windows import (
-    FULL,
-    SLIDING,
     check_layers,
     check_window,
-    layer_windows,
+    masks_by_layer,
     reach_of,
 )
 from specdec_lib.models.cut_head import output_weight, score_prompt
@@ -93,7 +91,7 @@ class CachedModel:
         self, tokens: Sequence[int], positions: Sequence[int], paths: list[list[int]], keep: int
     ) -> Float[Tensor, "keep vocab"]:
         device = self.model.device
-        mask = self._masks(paths)
+        mask = masks_by_layer(self.model, lambda window: self._mask(paths, window))
         started = time.perf_counter()
         found = self.model(
             input_ids=torch.tensor([tokens], device=device),
@@ -112,14 +110,6 @@ class CachedModel:
         logits = found.logits[0]
         check_logits(logits, self.name)
         return logits
-
-    def _masks(self, paths: list[list[int]]) -> Tensor | dict[str, Tensor]:
-        """The attention mask of new rows: one for all layers, or by the kind of layer."""
-        windows = layer_windows(self.model)
-        if len(set(windows)) == 1:
-            return self._mask(paths, windows[0])
-        window = next(filter(None, windows))
-        return {SLIDING: self._mask(paths, window), FULL: self._mask(paths, None)}
 
     def _mask(
         self, paths: list[list[int]], window: int | None

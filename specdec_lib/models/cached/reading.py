@@ -5,20 +5,19 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
-from torch.nn.functional import scaled_dot_product_attention
-from transformers import LlamaForCausalLM
+from transformers import PreTrainedModel
 
 from specdec_lib.core.context import Context
 from specdec_lib.core.locking import in_turn
 from specdec_lib.core.protocols import StateKeeper, Usage, check_logits, check_root
 from specdec_lib.core.tree import TokenTree
-from specdec_lib.models.cached.key_values import reference_runtime, seen_entries
+from specdec_lib.models.cached.key_values import KeyValues, reference_runtime
 from specdec_lib.models.cached.path_memory import BranchMemory, weakly
 from specdec_lib.models.cached.windows import check_window
 from specdec_lib.models.cut_head import output_weight, score_prompt
-from specdec_lib.models.network_passes import attention_heads, finish_layer, shared_heads
+from specdec_lib.models.network_passes import inputs_of, logits_divisor, run_body
 from specdec_lib.models.reading import ReadLevel, levels_of, reading_of
 
 CHUNK_ROWS = 256  # a longer prompt is read in pieces
@@ -38,7 +37,7 @@ class ReadingModel:
     """
 
     def __init__(
-        self, model: LlamaForCausalLM, target: StateKeeper, name: str, *, window: int
+        self, model: PreTrainedModel, target: StateKeeper, name: str, *, window: int
     ) -> None:
         check_window(window)
         self.reading = reading_of(model)
@@ -54,11 +53,8 @@ class ReadingModel:
         self._memory = BranchMemory(
             weakly(self.run_rows), _unmoved, CHUNK_ROWS, reach=window, rereads=True
         )
-        attention: Any = model.model.layers[0].self_attn
-        heads = attention.k_proj.out_features // attention.head_dim
+        self._cache = KeyValues()
         weight = self.reading.from_own.weight.detach()
-        self._keys = weight.new_empty(1, heads, 0, attention.head_dim)
-        self._values = weight.new_empty(1, heads, 0, attention.head_dim)
         # what is added to the input of an entry's children, after that of the first entry's own
         self._given = weight.new_zeros(1, len(weight))
         self._context: Context | None = None
@@ -126,32 +122,24 @@ class ReadingModel:
     ) -> Float[Tensor, "keep vocab"]:
         """Compute the rows of one level: the logits after those that are kept."""
         device = self.model.device
-        body = self.model.model
-        layer: Any = self.reading.layer
+        body: Any = self.model.get_decoder()
         its = paths[level.first : level.stop]
         used = self._memory.used + level.first
         committed = len(self._memory.committed)
         above = [path[-2] if len(path) > 1 else committed - 1 for path in its]
-        embedded = body.embed_tokens(
-            torch.tensor([tokens[level.first : level.stop]], device=device)
-        )
+        embedded = inputs_of(body, torch.tensor([tokens[level.first : level.stop]], device=device))
         inputs = embedded + self._given[torch.tensor(above, device=device) + 1]
         place = torch.tensor([positions[level.first : level.stop]], device=device)
-        rotation = body.rotary_emb(embedded, place)
-        query, key, value = attention_heads(layer, layer.input_layernorm(inputs), rotation)
-        self._keys = torch.cat([self._keys[:, :, :used], key], dim=2)
-        self._values = torch.cat([self._values[:, :, :used], value], dim=2)
-        sees = torch.from_numpy(seen_entries(used, committed, its, self.window)).to(device)
-        attended = scaled_dot_product_attention(
-            query,
-            shared_heads(self._keys, query),
-            shared_heads(self._values, query),
-            attn_mask=sees[None, None],
-        )
-        output = self.reading.norm(finish_layer(layer, inputs, attended))[0, -level.keep :]
+
+        def sees(own: int | None) -> Bool[Tensor, "rows entries"]:
+            window = min(self.window, own or self.window)
+            return torch.from_numpy(self._cache.begin(used, committed, its, window)).to(device)
+
+        output = run_body(body, inputs, place, sees, cache=self._cache)[0, -level.keep :]
         end = used + len(its) + 1
         self._given[end - level.keep : end] = self.reading.added_by_own(output)
-        return self.model.lm_head(output)
+        head: Any = self.model.get_output_embeddings()
+        return head(output) / logits_divisor(self.model)
 
 
 def _unmoved(entries: list[int], first: int) -> None:

@@ -2,9 +2,10 @@
 have, and how far it reaches.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
+from torch import Tensor
 from transformers import PreTrainedModel
 
 FULL, SLIDING = "full_attention", "sliding_attention"  # kinds of layers
@@ -22,6 +23,18 @@ def layer_windows(network: PreTrainedModel) -> list[int | None]:
         return [None] * layers
     types = getattr(text, "layer_types", None) or [SLIDING] * layers
     return [window if one == SLIDING else None for one in types]
+
+
+def masks_by_layer(
+    network: PreTrainedModel, make: Callable[[int | None], Tensor]
+) -> Tensor | dict[str, Tensor]:
+    """What `make` gives for the window of a network's layers, as it takes attention masks: one for
+    all layers, or one for each kind of layer.
+    """
+    windows = layer_windows(network)
+    if len(set(windows)) == 1:
+        return make(windows[0])
+    return {SLIDING: make(next(filter(None, windows))), FULL: make(None)}
 
 
 @contextmanager

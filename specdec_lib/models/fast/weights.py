@@ -385,7 +385,8 @@ def block_steps(
     """The whole numbers (uint8), steps and lows (float16) of blocks: those of Q4_1 and Q8_0 in GGUF
     where they give the very weights back, else 255 steps from lowest to highest.
     """
-    low, high = np.empty((2, *blocks.shape[:2]), np.float32)
+    low = np.empty(blocks.shape[:2], np.float32)
+    high = np.empty_like(low)
     block_ends(blocks, low, high)
     size = np.maximum(high, -low)
     *found, _ = _in_steps(blocks, (high - low) / 255, low)

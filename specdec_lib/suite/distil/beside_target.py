@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pandas as pd
 import torch
-from transformers import LlamaForCausalLM
+from transformers import PreTrainedModel
 
 from specdec_lib.core.files import write_whole
 from specdec_lib.measure.guesses import LONG
@@ -123,7 +123,7 @@ def _judged(
     conversations: Sequence[Conversation],
     folder: Path,
     prompts: Sequence[Path],
-    target: LlamaForCausalLM,
+    target: PreTrainedModel,
 ) -> dict[str, list[Conversation]]:
     """What is judged on by name: every 50th of the conversations, a folder's shards, and what the
     target writes after prompt files.  Raises ValueError for files of one name.
@@ -135,7 +135,7 @@ def _judged(
     return found | {path.stem: written_after(target, load_prompts(path)) for path in prompts}
 
 
-def written_after(target: LlamaForCausalLM, prompts: Sequence[Prompt]) -> list[Conversation]:
+def written_after(target: PreTrainedModel, prompts: Sequence[Prompt]) -> list[Conversation]:
     """What the target writes after each prompt in float32, greedily and drawn at temperature 1."""
     tokenizer = load_tokenizer(prepare_target())
     end = target.generation_config.eos_token_id
@@ -167,7 +167,7 @@ def written_after(target: LlamaForCausalLM, prompts: Sequence[Prompt]) -> list[C
     return found
 
 
-def built_students(target: LlamaForCausalLM, plan: OnlinePlan) -> list[Student]:
+def built_students(target: PreTrainedModel, plan: OnlinePlan) -> list[Student]:
     """The plan's drafts, to go on learning. Those that its folder lacks are the ladder's; a reading
     draft begins as the ladder's one-layer draft.
     """
@@ -191,7 +191,7 @@ def built_students(target: LlamaForCausalLM, plan: OnlinePlan) -> list[Student]:
 
 
 def judge_stored(
-    target: LlamaForCausalLM,
+    target: PreTrainedModel,
     judged: dict[str, list[Conversation]],
     plan: OnlinePlan,
 ) -> pd.DataFrame:

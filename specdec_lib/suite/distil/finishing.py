@@ -151,8 +151,11 @@ def store_matches(folder: Path, limit: int | None) -> None:
 def match_tables(ladder: Ladder, prompts: Sequence[Prompt]) -> list[dict]:
     """A match table per pair of models and sampler, as match.json holds them."""
     tables = []
+    absent = {"middle"} if ladder.middle is None else set()
+    kinds = [kind for kind in KINDS if not absent & {*kind}]
+    if ladder.reading is not None:
+        kinds.append(READER)
     for sampler in SAMPLERS:
-        kinds = KINDS if ladder.reading is None else [*KINDS, READER]
         seen, taken = np.zeros((2, len(kinds), RANKS, len(EDGES) + 1))
         written = write_texts(ladder, prompts, sampler, max_new_tokens=LENGTH)
         for text in tqdm(written, f"match tables, T = {sampler.temperature:g}"):
@@ -185,13 +188,19 @@ def _look(
     for position in range(len(given), len(text)):
         rows = {name: found[position - len(given)] for name, found in logits.items()}
         guessed = {
-            name: leading(*chance.rank(rows[name], position, RANKS), RANKS) for name in DRAFTS
+            name: leading(*chance.rank(rows[name], position, RANKS), RANKS)
+            for name in DRAFTS
+            if name in rows
         }
         taken = {name: tokens[0] for name, (tokens, _) in guessed.items()}
         taken["target"] = text[position]
         window = text[:position][-ladder.katz.order :]
         guessed["n-gram"] = table.rank(window, RANKS, chance, position)
-        ranked = [(*guessed[guesser], taken[obeyed]) for guesser, obeyed in PAIRS]
+        ranked = [
+            (*guessed[guesser], taken[obeyed])
+            for guesser, obeyed in PAIRS
+            if guesser in guessed and obeyed in taken
+        ]
         drawn = [_drawn(text[:position], rows, siblings, chance) for siblings in DRAWN]
         reader = []
         if ladder.reading is not None:

@@ -18,13 +18,14 @@ from safetensors.torch import save
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 from tqdm.auto import tqdm
-from transformers import LlamaForCausalLM
+from transformers import PreTrainedModel
 
 from specdec_lib.core.files import cache_folder, tensor_file, write_whole
 from specdec_lib.measure.cluster import Cluster, spread_rows
 from specdec_lib.measure.fingerprints import short_digest
 from specdec_lib.measure.row_cache import Row, RowCache
 from specdec_lib.models.batched import fastest_dtype
+from specdec_lib.models.network_passes import head_logits
 from specdec_lib.suite.distil.shards import Conversation, read_text
 from specdec_lib.suite.setup import load_target
 
@@ -82,7 +83,7 @@ def teach(
     head: Sequence[int],
     folder: Path,
     cluster: Cluster | None = None,
-    target: LlamaForCausalLM | None = None,
+    target: PreTrainedModel | None = None,
 ) -> None:
     """Write the lessons of `conversations` into a folder; files that are there are kept.
 
@@ -119,26 +120,27 @@ def lesson_rows(_: object, group: Sequence[Conversation], *, head: Sequence[int]
 
 
 @functools.lru_cache(maxsize=1)
-def _own_teacher() -> LlamaForCausalLM:
+def _own_teacher() -> PreTrainedModel:
     return _teaching(load_target())
 
 
-def _teaching(target: LlamaForCausalLM) -> LlamaForCausalLM:
+def _teaching(target: PreTrainedModel) -> PreTrainedModel:
     """The target in this machine's fastest precision, its body in place."""
-    body: Any = target.model
+    body: Any = target.get_decoder()
     body.to(fastest_dtype()).eval()
     return target
 
 
 @torch.inference_mode()
 def lessons_of(
-    target: LlamaForCausalLM, group: Sequence[Conversation], head: Sequence[int]
+    target: PreTrainedModel, group: Sequence[Conversation], head: Sequence[int]
 ) -> bytes:
     """The content of a file of lessons over some conversations."""
-    body = target.model
-    rows = target.lm_head.weight.detach()[list(head)].to(body.dtype)
+    body: Any = target.get_decoder()
+    output: Any = target.get_output_embeddings()
+    rows = output.weight.detach()[list(head)].to(body.dtype)
     hidden = (before_answers(body, [one])[0] for one in group)  # one by one: nothing is padded
-    logits = ((before @ rows.T).float() for before in hidden)
+    logits = (head_logits(target, before, rows).float() for before in hidden)
     best = [row.log_softmax(dim=-1).topk(min(TOP, len(rows))) for row in logits]
     log_probs, places = map(torch.cat, zip(*best, strict=True))
     columns = {"places": places.to(torch.int32).to(torch.uint16), "log_probs": log_probs.half()}

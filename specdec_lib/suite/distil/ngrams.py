@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 import torch
 from tqdm.auto import tqdm
-from transformers import LlamaForCausalLM
+from transformers import PreTrainedModel
 
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.files import DATA, cache_folder, write_whole
@@ -80,15 +80,22 @@ def store_ngrams(text: Path) -> Katz:
 
 
 def sample(
-    student: LlamaForCausalLM, head: Sequence[int], texts: Sequence[Conversation], seed: int
+    student: PreTrainedModel,
+    head: Sequence[int],
+    texts: Sequence[Conversation],
+    seed: int,
+    *,
+    tokens: int = PIECE,
 ) -> Iterator[np.ndarray]:
-    """At least PIECE sampled tokens as arrays of LENGTH, from random places in answers."""
+    """At least so many sampled tokens as arrays of LENGTH, from random places in answers of texts
+    of GIVEN tokens or more.
+    """
     random = Random(seed)
     generator = torch.Generator().manual_seed(seed)
     stored_type = np.min_scalar_type(student.config.vocab_size - 1)
     ids = torch.tensor(head)
     drawn = torch.zeros(ROWS, dtype=torch.bool)
-    for _ in tqdm(range(0, PIECE, ROWS * LENGTH), "samples"):
+    for _ in tqdm(range(0, tokens, ROWS * LENGTH), "samples"):
         given = []
         for _ in range(ROWS):
             one = random.choice(texts)

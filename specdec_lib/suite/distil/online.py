@@ -18,11 +18,11 @@ from jaxtyping import Float, Int
 from safetensors.torch import save
 from torch import Tensor, nn
 from tqdm.auto import tqdm
-from transformers import LlamaForCausalLM
+from transformers import PreTrainedModel
 
 from specdec_lib.core.files import write_whole
 from specdec_lib.models.batched import fastest_dtype
-from specdec_lib.models.network_passes import rotation_of, run_layers, window_mask
+from specdec_lib.models.network_passes import head_logits, read_whole
 from specdec_lib.models.reading import LAYERS_READ, ReadingDraft, unrolled
 from specdec_lib.models.students import own_weights, pack_weights
 from specdec_lib.suite.distil.batches import Batch, batch_of, batches, grouped
@@ -43,7 +43,7 @@ class LayerStudent:
     """A draft of some target layers that learns, and the window it sees (None: everything)."""
 
     def __init__(
-        self, name: str, network: LlamaForCausalLM, rate: float, window: int | None
+        self, name: str, network: PreTrainedModel, rate: float, window: int | None
     ) -> None:
         self.name = name
         self.network = network
@@ -59,29 +59,29 @@ class LayerStudent:
         self, ids: Int[Tensor, "batch length"], hidden: Sequence[Tensor]
     ) -> list[Float[Tensor, "batch length width"]]:
         """The normed output at each position."""
-        model = self.network.model
-        embedded = model.embed_tokens(ids).float()
-        rotation = rotation_of(self.network, ids.shape[1], embedded)
-        mask = None
-        if self.window is not None and self.window < ids.shape[1]:
-            mask = window_mask(ids.shape[1], self.window, ids.device)
-        last, _ = run_layers(model.layers, embedded, rotation, mask)
-        return [model.norm(last)]
+        last, _ = read_whole(self.network.get_decoder(), ids, window=self.window)
+        return [last]
 
 
 class ReadingStudent:
     """A draft that reads the target, and learns over so many steps of its own."""
 
     def __init__(
-        self, name: str, network: LlamaForCausalLM, rate: float, window: int, steps: int
+        self,
+        name: str,
+        network: PreTrainedModel,
+        rate: float,
+        window: int,
+        steps: int,
+        layers: Sequence[int] = LAYERS_READ,
     ) -> None:
         self.name = name
         self.network = network
         self.rate = rate
         self.window = window
         self.steps = steps
-        self.draft = ReadingDraft(network).to(network.device)
-        self.about = {"window": window, "steps": steps, "layers_read": LAYERS_READ}
+        self.draft = ReadingDraft(network, layers).to(network.device)
+        self.about = {"window": window, "steps": steps, "layers_read": layers}
 
     def weights(self) -> dict[str, Tensor]:
         """What is trained, by name."""
@@ -98,24 +98,34 @@ Student = LayerStudent | ReadingStudent
 
 
 class Teacher:
-    """The target in the device's fastest precision, and the tokens that drafts score."""
+    """The target in the device's fastest precision, the tokens that drafts score, and the layers
+    whose hidden states a draft reads.
+    """
 
-    def __init__(self, target: LlamaForCausalLM, head: Sequence[int]) -> None:
+    def __init__(
+        self, target: PreTrainedModel, head: Sequence[int], layers: Sequence[int] = LAYERS_READ
+    ) -> None:
+        self.layers = tuple(layers)
         self.dtype = fastest_dtype(target.device)
-        self.rotary = target.model.rotary_emb  # bfloat16 would round its frequencies
-        body: Any = deepcopy(target.model)
-        self.body = body.to(self.dtype)
+        self.target = target
+        whole: Any = target.get_decoder()
+        self.body: Any = deepcopy(whole).to(self.dtype)
+        self.body.rotary_emb = whole.rotary_emb  # bfloat16 would round its frequencies
         self.ids = torch.tensor(sorted(head), device=target.device)
-        self.whole = target.lm_head.weight.detach().to(self.dtype)
+        output: Any = target.get_output_embeddings()
+        self.whole = output.weight.detach().to(self.dtype)
         self.rows = self.whole[self.ids]
 
     @torch.no_grad()
     def hidden(self, ids: Int[Tensor, "batch length"]) -> tuple[Tensor, list[Tensor]]:
-        """The normed output at each position, and the hidden states at LAYERS_READ."""
-        embedded = self.body.embed_tokens(ids)
-        rotation = self.rotary(embedded, torch.arange(ids.shape[1], device=ids.device)[None])
-        last, read = run_layers(self.body.layers, embedded, rotation, None, LAYERS_READ)
-        return self.body.norm(last), read
+        """The normed output at each position, and the hidden states after the layers read."""
+        return read_whole(self.body, ids, wanted=self.layers)
+
+    def logits(
+        self, output: Float[Tensor, "*batch width"], rows: Float[Tensor, "scored width"]
+    ) -> Float[Tensor, "*batch scored"]:
+        """The logits of some rows of the head after each normed output."""
+        return head_logits(self.target, output.to(rows.dtype), rows)
 
 
 def loss_of(
@@ -129,7 +139,7 @@ def loss_of(
         outputs = student.outputs(batch.ids, hidden)
         losses = []
         for output in outputs:
-            scored = batch.before_answers(output).to(teacher.dtype) @ teacher.rows.T
+            scored = teacher.logits(batch.before_answers(output), teacher.rows)
             losses.append(-(probs * scored.float().log_softmax(dim=-1)).sum(dim=-1).mean())
     return torch.stack(losses).mean()
 
@@ -214,7 +224,7 @@ def learn(
     share    of the training that is done: the rate follows from it
     """
     output, hidden = teacher.hidden(batch.ids)
-    probs = (batch.before_answers(output) @ teacher.rows.T).float().softmax(dim=-1)
+    probs = teacher.logits(batch.before_answers(output), teacher.rows).float().softmax(dim=-1)
     rising = min(1.0, share / WARM_UP + 1e-3)
     falling = min(1.0, (1 - share) / DECAY)
     losses = {}
@@ -254,7 +264,7 @@ def judge_online(
             outputs = {one.name: one.outputs(batch.ids, hidden) for one in students}
         for row, one in enumerate(group):
             own = batch_of([one], device).taught
-            wanted = (output[row][own] @ teacher.whole.T).argmax(dim=-1)
+            wanted = teacher.logits(output[row][own], teacher.whole).argmax(dim=-1)
             prompt = torch.tensor(one.ids[: one.start], device=device)
             scored = torch.cat([teacher.ids, prompt]).unique()
             rows = teacher.whole[scored]
@@ -262,7 +272,7 @@ def judge_online(
             about |= {"prompt_tokens": one.start, "tokens": len(own)}
             for name, found in outputs.items():
                 for step, each in enumerate(found):
-                    logits = each[row][own].to(rows.dtype) @ rows.T
+                    logits = teacher.logits(each[row][own], rows)
                     right = scored[logits.topk(4).indices] == wanted[:, None]
                     counts = {"first": int(right[:, 0].sum()), "best_4": int(right.any(1).sum())}
                     yield {"draft": name, "guess": step + 1} | about | counts

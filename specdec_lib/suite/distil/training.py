@@ -15,10 +15,12 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn.functional import kl_div
 from tqdm.auto import tqdm
-from transformers import LlamaForCausalLM
+from transformers import PreTrainedModel
 
 from specdec_lib.core.files import cache_folder
 from specdec_lib.models.batched import fastest_dtype
+from specdec_lib.models.cut_head import output_weight
+from specdec_lib.models.network_passes import logits_divisor
 from specdec_lib.models.students import build_student, own_weights, save_student
 from specdec_lib.suite.distil.checkpoints import (
     CHECKPOINT_SECONDS,
@@ -83,19 +85,20 @@ def divergence(
 
 
 def mean_divergence(
-    student: LlamaForCausalLM, lessons: Sequence[Lesson], rows: Float[Tensor, "head width"]
+    student: PreTrainedModel, lessons: Sequence[Lesson], rows: Float[Tensor, "head width"]
 ) -> Float[Tensor, ""]:
     """The mean divergence of some lessons, per answer token; `rows` are those of the head."""
     dtype = fastest_dtype()
     with torch.autocast("cpu", dtype=dtype, enabled=dtype != torch.float32):
-        hidden = before_answers(student.model, [lesson.conversation for lesson in lessons])
+        hidden = before_answers(student.get_decoder(), [one.conversation for one in lessons])
     places = torch.cat([lesson.places for lesson in lessons]).int().long()
     probs = torch.cat([lesson.log_probs for lesson in lessons]).float().exp()
-    return divergence(torch.cat(hidden), rows, places, probs).mean()
+    scored = torch.cat(hidden) / logits_divisor(student)
+    return divergence(scored, rows, places, probs).mean()
 
 
 def train_student(
-    student: LlamaForCausalLM,
+    student: PreTrainedModel,
     lessons: Sequence[Lesson],
     head: Sequence[int],
     plan: TrainingPlan,
@@ -106,7 +109,7 @@ def train_student(
     Raises ValueError if the checkpoint is of another plan, head or number of lessons.
     """
     weights = list(own_weights(student).values())
-    rows = student.lm_head.weight.detach()[list(head)].to(fastest_dtype())
+    rows = output_weight(student).detach()[list(head)].to(fastest_dtype())
     optimizer = torch.optim.AdamW(weights)
     steps = list(schedule(lessons, plan.answer_tokens))
     of = f"{plan}, {len(lessons)} lessons over {len(head)} tokens"
@@ -154,16 +157,14 @@ def schedule(lessons: Sequence[Lesson], answer_tokens: int) -> Iterator[list[Les
 
 
 @torch.inference_mode()
-def judge(
-    student: LlamaForCausalLM, lessons: Sequence[Lesson], head: Sequence[int]
-) -> pd.DataFrame:
+def judge(student: PreTrainedModel, lessons: Sequence[Lesson], head: Sequence[int]) -> pd.DataFrame:
     """Shares of answer tokens whose likeliest token within the head is the student's likeliest
     (`first`) or among its four (`best_4`), by domain and way of writing, and of all domains.
     """
-    rows = student.lm_head.weight.detach()[list(head)]
+    rows = output_weight(student).detach()[list(head)]
     found = []
     for lesson in lessons:
-        (hidden,) = before_answers(student.model, [lesson.conversation])
+        (hidden,) = before_answers(student.get_decoder(), [lesson.conversation])
         right = (hidden @ rows.T).topk(4).indices == lesson.places[:, :1].int()
         own = pd.DataFrame({"first": right[:, 0], "best_4": right.any(dim=1)})
         way = "greedy" if lesson.conversation.greedy else "T = 1"

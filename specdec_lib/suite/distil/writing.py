@@ -14,9 +14,10 @@ from random import Random
 
 import torch
 from torch import Tensor
-from transformers import LlamaForCausalLM, PreTrainedTokenizerFast
+from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from specdec_lib.models.batched import BatchedPasses, draw
+from specdec_lib.models.generation import stop_tokens, turn_end
 from specdec_lib.suite.distil.passages import Piece, read_pieces
 from specdec_lib.suite.distil.places import passages_file
 from specdec_lib.suite.distil.requests import ARTICLE_TOKENS, FOLLOW_UPS, Request, Requests
@@ -79,8 +80,8 @@ def planned(
 
 
 class Writer:
-    """Writes conversations with a chat model, many at a time. A seed's text repeats only on the
-    same machine and versions.
+    """Writes conversations with a chat model, many at a time; with a model without a chat template,
+    texts that go on. A seed's text repeats only on the same machine and versions.
 
     sequences    conversations at a time
     positions    tokens that one has at most; a request that leaves no room for its answer is
@@ -89,7 +90,7 @@ class Writer:
 
     def __init__(
         self,
-        model: LlamaForCausalLM,
+        model: PreTrainedModel,
         tokenizer: PreTrainedTokenizerFast,
         requests: Requests,
         sequences: int = SEQUENCES,
@@ -101,11 +102,13 @@ class Writer:
         self.device = model.device
         seed = self.random.getrandbits(60)
         self.generator = torch.Generator(self.device).manual_seed(seed)
-        self.special = set(tokenizer.added_tokens_decoder)
-        self.before, self.between, self.again = turn_marks(tokenizer)
-        self.handover = self._ids(self.between)
-        self.next_turn = self._ids(self.again)
-        self.end = self.handover[0]
+        self.before, between, again = turn_marks(tokenizer)
+        self.prefix = [] if tokenizer.chat_template else begin_tokens(tokenizer)
+        self.handover = self._ids(between)
+        self.next_turn = self._ids(again)
+        ends = stop_tokens(model.generation_config, tokenizer)
+        self.end = turn_end(tokenizer) or next(iter(ends), None)
+        self.special = {*tokenizer.added_tokens_decoder, *ends}
         self.positions = positions
         self.passes = BatchedPasses(model, sequences, positions)
         self.sequences = sequences
@@ -173,7 +176,7 @@ class Writer:
 
     def request(self, one: Conversation) -> str:
         """The text of a conversation's first request."""
-        first = len(self._ids(self.before))
+        first = len(self.prefix) + len(self._ids(self.before))
         ids = one.ids[first : one.start - len(self.handover)]
         return str(self.tokenizer.decode([*ids])).strip()
 
@@ -186,17 +189,19 @@ class Writer:
         limit = ARTICLE_TOKENS if request.kind == "article" else ANSWER_TOKENS
         answers: list[tuple[int, int]] = []
         known = 0
-        for turn in range(request.turns):
+        for turn in range(request.turns if self.next_turn else 1):
             added = request.added if turn == 0 else 50
             if added:
                 known = yield from self._extend(tokens, known, added, REQUEST_TEMPERATURE)
             tokens += self.handover
+            if known == len(tokens):  # the text ended where nothing stands between
+                return None
             start = len(tokens)
             known = yield from self._extend(tokens, known, limit, 0.0 if greedy else 1.0, self.end)
             if len(tokens) > start:
                 answers.append((start, len(tokens)))
             done = tokens[-1] == self.end
-            tokens += self.next_turn[1:] if done else self.next_turn
+            tokens += self.next_turn[done and self.next_turn[:1] == [self.end] :]
             tokens += self._ids(self.random.choice(FOLLOW_UPS))
             if len(tokens) + 50 + len(self.handover) + limit >= self.positions:
                 break
@@ -212,9 +217,10 @@ class Writer:
         """A request, and its first tokens, which leave room for an answer."""
         while True:
             request = self.requests.draw()
-            tokens = self._ids(self.before + request.text)
+            tokens = [*self.prefix, *self._ids(self.before + request.text)]
             room = self.positions - len(tokens) - request.added - len(self.handover)
-            if room > ARTICLE_TOKENS // 2 + 1 and not self.special & set(self._ids(request.text)):
+            long_enough = room > min(ARTICLE_TOKENS // 2 + 1, self.positions // 2)
+            if tokens and long_enough and not self.special & set(self._ids(request.text)):
                 return request, tokens
             self.skipped[request.kind] += 1
 
@@ -238,8 +244,11 @@ class Writer:
 
 def turn_marks(tokenizer: PreTrainedTokenizerFast) -> tuple[str, str, str]:
     """What a chat template puts before a request, between it and its answer, and between that and
-    the next request.
+    the next request; nothing without a template.  Raises ValueError if the template does not
+    write a request once, as it is.
     """
+    if tokenizer.chat_template is None:
+        return "", "", ""
     asked = "<request>"
     answered = "<answer>"
     talk = [{"role": "user", "content": asked}]
@@ -247,10 +256,19 @@ def turn_marks(tokenizer: PreTrainedTokenizerFast) -> tuple[str, str, str]:
     def written() -> str:
         return str(tokenizer.apply_chat_template(talk, tokenize=False, add_generation_prompt=True))
 
-    before, between = written().split(asked)
+    parts = written().split(asked)
+    if len(parts) != 2:
+        raise ValueError(f"the chat template writes a request {len(parts) - 1} times, not once")
+    before, between = parts
     talk += [{"role": "assistant", "content": answered}, {"role": "user", "content": asked}]
     later = written().split(answered)[1]
     return before, between, later.split(asked)[0]
+
+
+def begin_tokens(tokenizer: PreTrainedTokenizerFast) -> list[int]:
+    """The tokens that a tokenizer puts before any text."""
+    found: list[int] = tokenizer.encode("")
+    return [token for token in found if token != tokenizer.eos_token_id] or found
 
 
 def plain(text: str) -> str:
