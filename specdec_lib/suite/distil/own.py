@@ -76,7 +76,7 @@ class OwnPlan:
 
     answer_tokens: int = 2_000_000
     looks: int = 3
-    batch_tokens: int = 4096
+    batch_tokens: int = 1024
     sequences: int = 64
     sampled: int = 1_000_000
     matched: int = 5
