@@ -7,7 +7,7 @@ import torch
 import transformers as hub
 from transformers.pytorch_utils import Conv1D
 
-from specdec_lib.models.fast.weights import block_steps
+from specdec_lib.models.fast.blocks import block_steps
 
 POSITIONS = 2100
 WORDS = 61

@@ -107,3 +107,15 @@ def test_another_head_is_another_model_and_beyond_the_vocabulary_none():
     assert fingerprint(one) == fingerprint(same) != fingerprint(other)
     with pytest.raises(ValueError, match="0 to 8"):
         cut_head(network(9), (3, 9))
+
+
+@pytest.mark.parametrize("edition", ["exact", "int8"])
+def test_a_prompt_without_tokens_of_its_own_follows_one_with_some(edition, unchecked):
+    """Of a head whose frequent tokens fill whole panels."""
+    whole = network(60, 32).float()
+    cut_head(whole, range(16))
+    model = FastModel(whole, "draft", edition=edition)
+    for tokens in ((1, 40, 50), (2, 3)):
+        context = Context.of(tokens)
+        scored = model.score(context, TokenTree.rooted(context))[0].isfinite()
+        assert scored.nonzero().flatten().tolist() == sorted({*range(16), *tokens})

@@ -18,8 +18,9 @@ from specdec_lib.core.files import file_digest
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.trees.growing import TreeDraft
 from specdec_lib.models.fast.model import FastModel
-from specdec_lib.suite.distil import own, writing
-from specdec_lib.suite.distil.own import OwnPlan, layers_read, make_ladder, own_layers
+from specdec_lib.suite.distil import own, own_text, writing
+from specdec_lib.suite.distil.own import layers_read, make_ladder, own_layers
+from specdec_lib.suite.distil.own_text import OwnPlan
 from specdec_lib.workload import load_ladder
 
 PLAN = OwnPlan(answer_tokens=1500, looks=1, batch_tokens=512, sequences=4, sampled=500, matched=1)
@@ -41,9 +42,10 @@ pytestmark = pytest.mark.usefixtures("unchecked")
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
     """Short texts and parts, and few samples."""
-    monkeypatch.setattr(own, "PART", 600)
+    for module in (own, own_text):
+        monkeypatch.setattr(module, "PART", 600)
     monkeypatch.setattr(writing, "ANSWER_TOKENS", 60)
-    monkeypatch.setattr(own, "SHORT_POSITIONS", 400)
+    monkeypatch.setattr(own_text, "SHORT_POSITIONS", 400)
     monkeypatch.setattr("specdec_lib.suite.distil.ngrams.ROWS", 8)
 
 
@@ -93,7 +95,8 @@ def test_a_run_that_was_interrupted_again_and_again_gives_the_same_ladder(tmp_pa
                 raise KeyboardInterrupt
             real(path, content)
 
-        monkeypatch.setattr(own, "write_whole", write_or_stop)
+        for module in (own, own_text):
+            monkeypatch.setattr(module, "write_whole", write_or_stop)
         try:
             make_ladder(source, tmp_path / "cut", PLAN)
         except KeyboardInterrupt:

@@ -28,8 +28,8 @@ from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
 from specdec_lib.models.cached.model import CachedModel
 from specdec_lib.models.cut_head import cut_head
 from specdec_lib.models.fast import threads as fast_threads
+from specdec_lib.models.fast.blocks import block_steps
 from specdec_lib.models.fast.model import FastModel
-from specdec_lib.models.fast.weights import block_steps
 from specdec_lib.workload import Prompt, load_prompts
 
 COMMON = {"vocab_size": 61, "initializer_range": 0.2, "bos_token_id": 0, "eos_token_id": 0}

@@ -28,12 +28,15 @@ from specdec_lib.core.tree import TokenTree
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.trees.growing import TreeDraft
 from specdec_lib.measure.latency.passes import machine_name
+from specdec_lib.measure.pages import replace_marked
+from specdec_lib.measure.race_table import GUIDE
 from specdec_lib.measure.shapes import CONFIGS, shaped_model
 from specdec_lib.models.cached.model import CachedModel
 from specdec_lib.models.fast.model import FastModel
 from specdec_lib.models.loading import load_model
 
 MEASURED = DATA / "measured"
+SHOWN = MEASURED / "sizes_amd-epyc-avx512-bf16.csv"  # the table in the guide
 EDITIONS: dict[str, dict[str, Any]] = {  # how `load_model` is asked for them
     "int8": {"runtime": "int8"},
     "exact": {"runtime": "fast"},
@@ -183,6 +186,36 @@ def _median(run: Callable[[int], object]) -> float:
         run(number)
         found.append(time.perf_counter() - began)
     return float(np.median(found[WARM:]))
+
+
+def sizes_page(table: pd.DataFrame) -> str:
+    """The table as the guide shows it."""
+    lines = [
+        "| model | edition | threads | peak MiB, of which weights | ms by rows: 1, 2, 4, 8, 16 |"
+        " 16 ÷ 1 | weights summed, ms | a round at T = 1: plain, tree of 8, ms |",
+        f"|{'---|' * 8}",
+    ]
+    for row in table.to_dict("records"):
+        passes = ", ".join(f"{row[f'ms_{count}']:.0f}" for count in ROWS)
+        rounds = f"{row['plain_drawn_ms']:.0f}, {row['tree_drawn_ms']:.0f}"
+        cells = [
+            row["model"],
+            row["edition"],
+            str(row["threads"]),
+            f"{row['peak_mib']:,.0f}, {row['edition_mib']:,.0f}",
+            passes,
+            f"{row['ms_16'] / row['ms_1']:.1f}",
+            f"{row['sum_ms']:.0f}",
+            rounds,
+        ]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def renew_page(place: Path) -> None:
+    """Renew the guide's table, if it is of the machine whose table was stored there."""
+    if place.resolve() == SHOWN.resolve():
+        replace_marked("sizes", sizes_page(pd.read_csv(place)), GUIDE)
 
 
 def shapes_named(models: Sequence[str]) -> list[str]:

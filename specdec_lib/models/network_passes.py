@@ -50,7 +50,7 @@ def run_body(
     return found.last_hidden_state
 
 
-def read_whole(
+def outputs_of(
     body: PreTrainedModel,
     ids: Int[Tensor, "batch length"],
     *,

@@ -22,7 +22,7 @@ LONGEST = 1000  # characters of an error's line
 KEYWORD = re.compile(r"^[a-z_]+\b")
 # arguments that may begin a message which the command line shows with the flag instead
 FLAGS = "prompts limit max_new_tokens temperature top_k seed csv out scheduler".split()
-ALONE = "distil own"  # the verb that a group's name alone is
+ALONE = ("distil", "own")  # a group, and its verb where options follow its name at once
 TIMING = ("bench", "compare", "measure latency", "measure learning", "measure walltime")
 
 
@@ -52,7 +52,11 @@ def parse(given: Sequence[str]) -> tuple[Callable[..., Any], inspect.BoundArgume
     """The function that a command line calls, and its arguments; raises CycloptsError or ValueError
     for a wrong one.
     """
-    call, bound, _ = _app().parse_args([*given], exit_on_error=False, print_error=False)
+    words = [*given]
+    group, verb = ALONE
+    if words[:1] == [group] and words[1:] and words[1].startswith("--") and words[1] != "--help":
+        words.insert(1, verb)
+    call, bound, _ = _app().parse_args(words, exit_on_error=False, print_error=False)
     check_numbers(bound.arguments)
     return call, bound
 
@@ -84,8 +88,6 @@ def _app() -> App:
     for verb, function in verbs().items():
         group, _, name = verb.rpartition(" ")
         groups[group].command(pkgutil.resolve_name(function), name=name)
-        if verb == ALONE:
-            groups[group].default(pkgutil.resolve_name(function))
     return app
 
 

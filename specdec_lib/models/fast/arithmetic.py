@@ -218,38 +218,6 @@ def quantise(x):
     return records
 
 
-@compiled(LINEAR_IN_LANES)
-def block_ends(blocks, low, high):
-    """Write the least and the largest weight of each block."""
-    for row in range(blocks.shape[0]):
-        for block in range(blocks.shape[1]):
-            least = blocks[row, block, 0]
-            most = least
-            for one in range(blocks.shape[2]):
-                weight = blocks[row, block, one]
-                least = min(least, weight)
-                most = max(most, weight)
-            low[row, block] = least
-            high[row, block] = most
-
-
-@compiled()
-def count_steps(blocks, steps, lows, numbers, same):
-    """Write the nearest whole numbers of steps above the lows, and which blocks they give back."""
-    for row in range(blocks.shape[0]):
-        for block in range(blocks.shape[1]):
-            step = steps[row, block]
-            low = lows[row, block]
-            inverse = np.float32(1.0) / step if step > 0 else np.float32(0.0)
-            wrong = 0
-            for one in range(blocks.shape[2]):
-                weight = blocks[row, block, one]
-                number = min(max(np.rint((weight - low) * inverse), 0.0), 255.0)
-                numbers[row, block, one] = np.uint8(number)
-                wrong += np.float32(step * np.float32(number)) + low != weight
-            same[row, block] = wrong == 0
-
-
 @no_type_check
 def prepared(x, panels):
     """Quantise rows to int8 if the panels are int8, else return them as they are."""

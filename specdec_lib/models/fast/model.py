@@ -81,9 +81,8 @@ class FastModel:
         self.max_positions = int(model.config.get_text_config().max_position_embeddings)
         self._passes = passes_for(model)
         self.threads = self._passes.threads
-        kind = str(model.dtype).removeprefix("torch.")
-        plural = "s" if self.threads > 1 else ""
-        self.runtime = f"fast: {EDITIONS[edition].format(kind)}, {self.threads} thread{plural}"
+        arithmetic = EDITIONS[edition].format(str(model.dtype).removeprefix("torch."))
+        self.runtime = f"fast: {arithmetic}, {self.threads} thread{'s' * (self.threads > 1)}"
         head = model.get_output_embeddings()
         self._cut = head if isinstance(head, CutHead) else None
         self._others = self._cut and self._cut.others  # whose rows the weights hold too

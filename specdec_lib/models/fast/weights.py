@@ -13,7 +13,8 @@ from transformers.pytorch_utils import Conv1D
 from specdec_lib.models.cached.probing import check_attention
 from specdec_lib.models.cached.windows import layer_windows
 from specdec_lib.models.cut_head import CutHead, output_weight
-from specdec_lib.models.fast.arithmetic import GELU, GELU_TANH, SILU, block_ends, count_steps
+from specdec_lib.models.fast.arithmetic import GELU, GELU_TANH, SILU
+from specdec_lib.models.fast.blocks import block_steps
 from specdec_lib.models.fast.families import FAMILIES, Family
 from specdec_lib.models.fast.products import BLOCK, COLUMNS
 from specdec_lib.models.fast.rotation import Turns, layer_turns, turn_tables
@@ -128,12 +129,13 @@ class Weights(NamedTuple):
     def with_prompt_of(self, head: CutHead, edition: str) -> "Weights":
         """These weights with the outputs of a head whose prompt has changed."""
         first = len(head.frequent) // COLUMNS * COLUMNS  # the panels before it stay
-        new = stack_panels([([head.scored_rows(first)], None)], edition)
-        panels, biases = (
-            np.concatenate([old[:, : first // part], more], axis=1)
-            for old, more, part in zip(self.head, new, (COLUMNS, 1), strict=True)
-        )
-        return self._replace(head=(panels, biases))
+        rows = head.scored_rows(first)
+        panels, biases = self.head[0][:, : first // COLUMNS], self.head[1][:, :first]
+        if len(rows):
+            more, nothing = stack_panels([([rows], None)], edition)
+            panels = np.concatenate([panels, more], axis=1)
+            biases = np.concatenate([biases, nothing], axis=1)
+        return self._replace(head=(panels.copy(), biases.copy()))
 
     def with_positions(self, body: Any, positions: int) -> "Weights":
         """These weights with the rotary embeddings of a decoder at so many positions."""
@@ -377,32 +379,3 @@ def _filled(weight: Matrix, block: int = 1) -> Matrix:
     outs, ins = weight.shape
     more = (0, -outs % COLUMNS), (0, -ins % block)
     return np.pad(weight, more) if any(more[0] + more[1]) else weight
-
-
-def block_steps(
-    blocks: Float32[np.ndarray, "outs blocks 32"],
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The whole numbers (uint8), steps and lows (float16) of blocks: those of Q4_1 and Q8_0 in GGUF
-    where they give the very weights back, else 255 steps from lowest to highest.
-    """
-    low = np.empty(blocks.shape[:2], np.float32)
-    high = np.empty_like(low)
-    block_ends(blocks, low, high)
-    size = np.maximum(high, -low)
-    *found, _ = _in_steps(blocks, (high - low) / 255, low)
-    for step, start in (((high - low) / 15, low), (size / 127, size / 127 * -128)):
-        *tried, same = _in_steps(blocks, step, start)
-        for old, new in zip(found, tried, strict=True):
-            old[same] = new[same]
-    numbers, steps, lows = found
-    return numbers, steps, lows
-
-
-def _in_steps(blocks: np.ndarray, step: np.ndarray, low: np.ndarray) -> tuple[np.ndarray, ...]:
-    """The nearest whole numbers of rounded steps, and whether blocks come back exactly."""
-    step = step.astype(np.float16)
-    low = low.astype(np.float16)
-    numbers = np.empty(blocks.shape, np.uint8)
-    same = np.empty(step.shape, np.bool_)
-    count_steps(blocks, step.astype(np.float32), low.astype(np.float32), numbers, same)
-    return numbers, step, low, same

@@ -22,7 +22,7 @@ from transformers import PreTrainedModel
 
 from specdec_lib.core.files import write_whole
 from specdec_lib.models.batched import fastest_dtype
-from specdec_lib.models.network_passes import head_logits, read_whole
+from specdec_lib.models.network_passes import head_logits, outputs_of
 from specdec_lib.models.reading import LAYERS_READ, ReadingDraft, unrolled
 from specdec_lib.models.students import own_weights, pack_weights
 from specdec_lib.suite.distil.batches import Batch, batch_of, batches, grouped
@@ -59,7 +59,7 @@ class LayerStudent:
         self, ids: Int[Tensor, "batch length"], hidden: Sequence[Tensor]
     ) -> list[Float[Tensor, "batch length width"]]:
         """The normed output at each position."""
-        last, _ = read_whole(self.network.get_decoder(), ids, window=self.window)
+        last, _ = outputs_of(self.network.get_decoder(), ids, window=self.window)
         return [last]
 
 
@@ -119,7 +119,7 @@ class Teacher:
     @torch.no_grad()
     def hidden(self, ids: Int[Tensor, "batch length"]) -> tuple[Tensor, list[Tensor]]:
         """The normed output at each position, and the hidden states after the layers read."""
-        return read_whole(self.body, ids, wanted=self.layers)
+        return outputs_of(self.body, ids, wanted=self.layers)
 
     def logits(
         self, output: Float[Tensor, "*batch width"], rows: Float[Tensor, "scored width"]

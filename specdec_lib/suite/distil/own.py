@@ -9,7 +9,7 @@ import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from io import BytesIO
 from math import ceil
 from pathlib import Path
@@ -18,13 +18,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import torch
-from tqdm.auto import tqdm
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from specdec_lib.core.files import check_writable, file_digest, write_whole
 from specdec_lib.core.locking import only_process
-from specdec_lib.measure.cluster import Cluster, spread_rows
-from specdec_lib.measure.row_cache import Row, RowCache
+from specdec_lib.measure.cluster import Cluster
 from specdec_lib.models.batched import BatchedPasses
 from specdec_lib.models.generation import stop_tokens
 from specdec_lib.models.hub import Source, load_tokenizer, model_folder
@@ -53,34 +51,11 @@ from specdec_lib.suite.distil.online import (
     train_online,
     trained_of,
 )
-from specdec_lib.suite.distil.shards import Conversation, pack, read_text
-from specdec_lib.suite.distil.writing import SHORT_POSITIONS, Writer, planned
+from specdec_lib.suite.distil.own_text import PART, OwnPlan, part_paths, positions_of, write_parts
+from specdec_lib.suite.distil.shards import Conversation, read_text
 
-PART = 50_000  # answer tokens that are written at a time, with a seed of their own
 TRIED = 3  # steps that are timed to tell beforehand what a training takes
 MADE = ("draft.safetensors", "middle.safetensors", "reading.safetensors", "katz.npz")
-
-
-@dataclass(frozen=True)
-class OwnPlan:
-    """How drafts of one's own target are made.
-
-    answer_tokens    that the target writes to learn from
-    looks            how often the training sees them
-    batch_tokens     of a step of training, padding included
-    sequences        texts that are written at a time
-    sampled          tokens that the draft writes, on which n-grams are counted
-    matched          development prompts of each domain, on which match tables are measured
-    seed             of text and training
-    """
-
-    answer_tokens: int = 2_000_000
-    looks: int = 3
-    batch_tokens: int = 1024
-    sequences: int = 64
-    sampled: int = 1_000_000
-    matched: int = 5
-    seed: int = 0
 
 
 def make_ladder(
@@ -105,11 +80,11 @@ def make_ladder(
         tokenizer = load_tokenizer(target)
         students = own_students(network, plan)
         print(_foretold(network, plan, making, students), flush=True)
-        write_text(making / "text", source, network, tokenizer, plan, device, cluster)
+        write_parts(making / "text", source, network, tokenizer, plan, device, cluster)
         texts = read_text(making / "text")
         head = own_head(making, texts, network, tokenizer)
         judged = train_students(students, network, head, texts, plan, making)
-        count_ngrams(network, head, texts, plan, making)
+        count_own(network, head, texts, plan, making)
         finish_own(out, making, source, network)
     store_matches(out, plan.matched)
     return judged
@@ -164,11 +139,6 @@ def own_students(network: PreTrainedModel, plan: OwnPlan) -> list[Student]:
     return students
 
 
-def positions_of(network: PreTrainedModel) -> int:
-    """The tokens that a written text has at most."""
-    return min(SHORT_POSITIONS, int(network.config.max_position_embeddings))
-
-
 def _foretold(
     network: PreTrainedModel, plan: OwnPlan, making: Path, students: Sequence[Student]
 ) -> str:
@@ -178,7 +148,7 @@ def _foretold(
     tokens = torch.zeros(plan.sequences, dtype=torch.long)
     seconds = _seconds(lambda at: passes.logits(tokens, tokens + at)) / plan.sequences
     writing = seconds * PART * len(parts) * 1.5  # requests, and texts that are cut at a part's end
-    steps = steps_of(plan, 1.6 * plan.answer_tokens)
+    steps = training_steps(plan, 1.6 * plan.answer_tokens)
     length = min(256, positions_of(network))
     ids = tuple(range(5, 5 + length))
     rows = max(1, plan.batch_tokens // length)
@@ -212,69 +182,9 @@ def _told(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
 
 
-def steps_of(plan: OwnPlan, positions: float) -> int:
+def training_steps(plan: OwnPlan, positions: float) -> int:
     """Steps of training that see texts of so many positions `looks` times."""
     return max(1, ceil(plan.looks * positions / plan.batch_tokens))
-
-
-def part_paths(folder: Path, plan: OwnPlan) -> list[Path]:
-    """The shards of the text, one for each part."""
-    return [
-        folder / f"{number:03}.safetensors" for number in range(ceil(plan.answer_tokens / PART))
-    ]
-
-
-def write_text(
-    folder: Path,
-    source: str,
-    network: PreTrainedModel,
-    tokenizer: PreTrainedTokenizerFast,
-    plan: OwnPlan,
-    device: str,
-    cluster: Cluster | None,
-) -> None:
-    """Write the parts of the text that are missing, here or on workers, each whole."""
-    folder.mkdir(parents=True, exist_ok=True)
-    missing = [path for path in part_paths(folder, plan) if not path.is_file()]
-    if cluster is None:
-        for path in tqdm(missing, desc=f"parts of {PART:,} answer tokens"):
-            written = written_part(network, tokenizer, plan, int(path.stem))
-            write_whole(path, pack(written))
-        return
-    for path in missing:
-        items = [(path.stem, int(path.stem))]
-        about = {"source": source, "plan": plan, "device": device}
-        rows = spread_rows(
-            part_rows, items, None, about, RowCache(None), cluster=cluster, label="parts"
-        )
-        write_whole(path, pack([Conversation(**row) for row in rows]))
-
-
-def part_rows(_: object, number: int, *, source: str, plan: OwnPlan, device: str) -> list[Row]:
-    """On a worker: a row per conversation of a part."""
-    network = load_model(source, "target", device=device).model
-    written = written_part(network, load_tokenizer(source), plan, number)
-    return [one._asdict() for one in written]
-
-
-def written_part(
-    network: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, plan: OwnPlan, number: int
-) -> list[Conversation]:
-    """The conversations of one part: a share of the plan's answer tokens."""
-    wanted = min(PART, plan.answer_tokens - number * PART)
-    requests = planned([], "short", 1000 * plan.seed + number)
-    sequences = max(1, min(plan.sequences, wanted // 500))
-    found = []
-    tokens = 0
-    bar = tqdm(total=wanted, unit="token", mininterval=5, desc=f"part {number}", leave=False)
-    with bar:
-        for one in Writer(network, tokenizer, requests, sequences, positions_of(network)).write():
-            found.append(one)
-            tokens += one.answer_tokens
-            bar.update(one.answer_tokens)
-            if tokens >= wanted:
-                return found
-    return found
 
 
 def own_head(
@@ -313,7 +223,7 @@ def train_students(
     teacher = Teacher(network, head, read_by(students))
     learnt = [one for number, one in enumerate(texts) if number % HELD_OUT]
     positions = sum(len(one.ids) for one in learnt)
-    steps = steps_of(plan, positions)
+    steps = training_steps(plan, positions)
     options = {"batch_tokens": plan.batch_tokens, "steps": steps, "seed": plan.seed}
     seen = train_online(students, teacher, learnt, folder=making, **options)
     for student in students:
@@ -326,7 +236,7 @@ def train_students(
     return pd.read_csv(place)
 
 
-def count_ngrams(
+def count_own(
     network: PreTrainedModel,
     head: Sequence[int],
     texts: Sequence[Conversation],

@@ -21,11 +21,13 @@ def sizes(*, models: Models = (), threads: Threads = (1, 2), csv: Csv = None) ->
     Their weights are random and written into the cache first, 10 GB for all. Run it where nothing
     else runs.
     """
-    from specdec_lib.measure.sizes import measure_sizes, shapes_named, stored_place
+    from specdec_lib.measure.sizes import measure_sizes, renew_page, shapes_named, stored_place
 
     names = shapes_named(models)
     (place,) = table_places(csv, None, stored_place())
     found = measure_sizes(names, threads)
     print(found.to_string(index=False))
     write_csv(found, place, digits=2)
+    if csv is None and place is not None:
+        renew_page(place)
     print_where([place])

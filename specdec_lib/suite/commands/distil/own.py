@@ -31,7 +31,8 @@ def own(
     check_folders({"out": out})
     from specdec_lib.measure.cluster import opened
     from specdec_lib.measure.commands.plan import plan
-    from specdec_lib.suite.distil.own import OwnPlan, clear_making, make_ladder, told_shares
+    from specdec_lib.suite.distil.own import clear_making, make_ladder, told_shares
+    from specdec_lib.suite.distil.own_text import OwnPlan
 
     how = OwnPlan(answer_tokens=answer_tokens, looks=looks, sampled=sampled, seed=seed)
     with opened(scheduler, None) as cluster:
