@@ -21,7 +21,7 @@ products.DOT_PRODUCTS &= sys.argv[1] == "vnni"
 products.AVX2 &= sys.argv[1] == "avx2"
 import torch
 
-from specdec_lib.models.fast import arithmetic, tiles, weights
+from specdec_lib.models.fast import arithmetic, panels, tiles
 
 rng = np.random.default_rng(1)
 four = rng.integers(0, 16, (16, 70)).astype(np.float32) / 8 - 1
@@ -30,7 +30,7 @@ four[:, 1::16] = 0.875
 both = np.concatenate([four, rng.standard_normal((32, 70), np.float32)])
 x = rng.standard_normal((5, 70), np.float32)
 whole = [torch.from_numpy(both)]
-made = {one: weights.stack_panels([(whole, None)], one) for one in ("int8", "exact")}
+made = {one: panels.stack_panels([(whole, None)], one) for one in ("int8", "exact")}
 largest = made["int8"][0][0, :, :, :512].max((1, 2))
 assert largest[0] == 15 and largest[1:].min() > 15, largest
 for stretch in sys.argv[3:]:

@@ -169,9 +169,7 @@ def load_ladder(
     Raises ValueError if a file is missing or damaged, or something given does not go together.
     """
     if target is not None and is_ladder(target):
-        others = {"draft": draft, "middle": middle, "tokenizer": tokenizer}
-        if named := [name for name, one in others.items() if one is not None]:
-            raise ValueError(f"{target!s} is a whole ladder; got a {named[0]} beside it")
+        check_alone(target, {"draft": draft, "middle": middle, "tokenizer": tokenizer})
         target, folder = None, Path(target)
     given = {"target": target, "middle": middle, "draft": draft}
     sources = {name: source for name, source in given.items() if source is not None}
@@ -183,6 +181,13 @@ def load_ladder(
             "a ladder of your own has a target and a draft at least,"
             f" got target={target!s} and draft={draft!s}"
         )
+    return _of_models(sources, tokenizer, load, warn)
+
+
+def _of_models(
+    sources: dict[str, Source], tokenizer: Source | None, load: Callable[..., Any], warn: bool
+) -> Ladder:
+    """A ladder of one's own models."""
     shared = shared_tokenizer(sources, tokenizer)
     models: dict[str, CachedModel | FastModel] = {}
     for name, source in sources.items():
@@ -191,7 +196,7 @@ def load_ladder(
     network = models["target"].model
     stops = stop_tokens(network.generation_config, shared)
     if warn:
-        warn_of_notes(network, shared, stacklevel=3)  # of what calls this checked function
+        warn_of_notes(network, shared, stacklevel=4)  # of what calls the checked function
     return Ladder(
         target=models["target"],
         middle=models.get("middle"),
@@ -206,6 +211,12 @@ def load_ladder(
 def is_ladder(source: Source) -> bool:
     """Whether a source is a folder of a ladder, as `specdec distil` makes it."""
     return all((Path(source) / name).is_file() for name in ("card.json", HEAD, "katz.npz"))
+
+
+def check_alone(ladder: Source, others: dict[str, Source | None]) -> None:
+    """Raises ValueError if something is named beside a whole ladder."""
+    if named := [name for name, one in others.items() if one is not None]:
+        raise ValueError(f"{ladder!s} is a whole ladder; got a {named[0]} beside it")
 
 
 def _stored(folder: Path, load: Callable[..., Any], runtime: str, warn: bool) -> Ladder:

@@ -11,7 +11,7 @@ from specdec_lib.core.context import Context
 from specdec_lib.core.protocols import StateKeeper
 from specdec_lib.models.fast.arithmetic import NONE, layer_norm
 from specdec_lib.models.fast.kernels import multiply_on_one
-from specdec_lib.models.fast.weights import stack_panels
+from specdec_lib.models.fast.panels import stack_panels
 from specdec_lib.models.reading import SCALE, projections_of, reading_of
 
 EPSILON = np.finfo(np.float32).eps  # that of PyTorch's RMS norm

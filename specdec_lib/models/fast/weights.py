@@ -1,11 +1,11 @@
 """The weights of a decoder from Hugging Face, laid out for the compiled pass."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from jaxtyping import Float, Float32, Int64, UInt8
+from jaxtyping import Float32, Int64, UInt8
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 from transformers.pytorch_utils import Conv1D
@@ -14,11 +14,10 @@ from specdec_lib.models.cached.probing import check_attention
 from specdec_lib.models.cached.windows import layer_windows
 from specdec_lib.models.cut_head import CutHead, output_weight
 from specdec_lib.models.fast.arithmetic import GELU, GELU_TANH, SILU
-from specdec_lib.models.fast.blocks import block_steps
 from specdec_lib.models.fast.families import FAMILIES, Family
-from specdec_lib.models.fast.products import BLOCK, COLUMNS
+from specdec_lib.models.fast.panels import Linear, Panels, numbers_of, stack_panels
+from specdec_lib.models.fast.products import COLUMNS
 from specdec_lib.models.fast.rotation import Turns, layer_turns, turn_tables
-from specdec_lib.models.mapped import give_back
 from specdec_lib.models.reading import SCALE
 
 EDITIONS = {  # and their arithmetic, on weights of a kind
@@ -35,19 +34,13 @@ ACTIVATIONS = {  # by their names in configurations
 }
 EMPTY = np.empty((0, 0), np.float32)
 EVERYTHING = 2**40  # a window of all tokens
-PACKED_AT_ONCE = 4_000_000  # weights
+
 
 Numbers = Float32[np.ndarray, "..."]
-Matrix = Float32[np.ndarray, "_ _"]
-Linear = tuple[Sequence[Float[Tensor, "_ ins"]], Float[Tensor, " outs"] | None]
-"""The weights of a linear layer, one below the other, and its bias."""
 Tables = tuple[UInt8[np.ndarray, "vocab bytes"], Numbers, Turns, Turns]
 """Token embeddings, the bytes of float32 or bfloat16; position embeddings; and cosines and sines,
 see `rotation`. Empty for none.
 """
-Panels = tuple[np.ndarray, np.ndarray]
-"""Weights [layers, panels, …], see `tiles`, and a bias per output, [layers, panels · 16]."""
-
 Buffers = tuple[Numbers, Numbers, Numbers, Numbers]
 """Keys […, panels, size, 16] and values […, panels of a head, panels · 16, 16] of entries; their
 hidden states after the layers that are kept, [states, entries, width]; and what is added to the
@@ -152,22 +145,8 @@ def read_weights(
     window         the last tokens that each sees; None for all
     as_in_files    see `FastModel`
     """
-    if edition not in EDITIONS:
-        raise ValueError(f"an edition is {' or '.join(EDITIONS)}, got {edition!r}")
-    kind = model.config.model_type
-    if kind not in FAMILIES:
-        *names, last = FAMILIES
-        raise ValueError(
-            f"the fast runtime knows {', '.join(names)} and {last} models, got {kind!r};"
-            " the reference runtime runs any decoder"
-        )
-    if model.dtype not in READ or model.device.type != "cpu":
-        raise ValueError(
-            "the fast runtime computes in float32 on the CPU, from weights of float32, bfloat16 or"
-            f" float16; got a model in {model.dtype} on {model.device}"
-        )
-    check_attention(model)
-    family = FAMILIES[kind]
+    _check_readable(model, edition)
+    family = FAMILIES[model.config.model_type]
     body: Any = model.get_decoder()
     layers = list(getattr(body, family.layers))
     shape = _shape(model, family, layers[0])
@@ -187,7 +166,7 @@ def read_weights(
     nothing, _ = turn_tables(body, [], 0)
     _, turns = layer_turns(body)
     windows = [min(one or EVERYTHING, window or EVERYTHING) for one in layer_windows(model)]
-    places = _numbers(body.wpe.weight) if hasattr(body, "wpe") else EMPTY
+    places = numbers_of(body.wpe.weight) if hasattr(body, "wpe") else EMPTY
     embedded: Any = model.get_input_embeddings()
     tokens = _embedding_bytes(embedded.weight.detach())
     return Weights(
@@ -199,6 +178,27 @@ def read_weights(
         kept=np.empty(0, np.int64),
         own=_own_panels(model, edition, norms[0].shape[2]),
     )
+
+
+def _check_readable(model: PreTrainedModel, edition: str) -> None:
+    """Raises ValueError for an unknown edition, and a model of an unknown kind, precision, device
+    or attention.
+    """
+    if edition not in EDITIONS:
+        raise ValueError(f"an edition is {' or '.join(EDITIONS)}, got {edition!r}")
+    kind = model.config.model_type
+    if kind not in FAMILIES:
+        *names, last = FAMILIES
+        raise ValueError(
+            f"the fast runtime knows {', '.join(names)} and {last} models, got {kind!r};"
+            " the reference runtime runs any decoder"
+        )
+    if model.dtype not in READ or model.device.type != "cpu":
+        raise ValueError(
+            "the fast runtime computes in float32 on the CPU, from weights of float32, bfloat16 or"
+            f" float16; got a model in {model.dtype} on {model.device}"
+        )
+    check_attention(model)
 
 
 def _own_panels(model: PreTrainedModel, edition: str, width: int) -> Panels:
@@ -272,22 +272,17 @@ def _check(model: PreTrainedModel, reasons: dict[str, bool], sizes: dict[str, in
         )
 
 
-def _numbers(tensor: Tensor) -> Numbers:
-    """The elements as contiguous float32."""
-    return np.ascontiguousarray(tensor.detach().float().numpy())
-
-
 def _norms(body: Any, family: Family, layers: Sequence[Any]) -> tuple[Numbers, Numbers, Numbers]:
     """The norms of all layers and the last one, and those of queries and keys; see `Weights`."""
     raised = np.float32(family.raised)
-    width = _numbers(body.get_submodule(family.last).weight).shape
+    width = numbers_of(body.get_submodule(family.last).weight).shape
 
     def rows(layer: Any, names: Sequence[str]) -> list[Numbers]:
         found = []
         for norm in map(layer.get_submodule, names):
             bias = getattr(norm, "bias", None)
-            own = np.zeros(width, np.float32) if bias is None else _numbers(bias)
-            found += [_numbers(norm.weight) + raised, own]
+            own = np.zeros(width, np.float32) if bias is None else numbers_of(bias)
+            found += [numbers_of(norm.weight) + raised, own]
         return found or [np.zeros(width, np.float32)] * 4
 
     outer = [[*rows(layer, family.before), *rows(layer, family.after)] for layer in layers]
@@ -296,7 +291,7 @@ def _norms(body: Any, family: Family, layers: Sequence[Any]) -> tuple[Numbers, N
     if not family.inner:
         return whole, np.empty((len(layers), 0), np.float32), np.empty((len(layers), 0), np.float32)
     queries, keys = (
-        np.stack([_numbers(layer.get_submodule(name).weight) + raised for layer in layers])
+        np.stack([numbers_of(layer.get_submodule(name).weight) + raised for layer in layers])
         for name in family.inner
     )
     return whole, queries, keys
@@ -314,68 +309,3 @@ def _linear(layer: nn.Module, names: Sequence[str]) -> Linear:
     weights = [part.weight.t() if isinstance(part, Conv1D) else part.weight for part in parts]
     biases = [part.bias for part in parts if part.bias is not None]
     return weights, torch.cat(biases) if biases else None
-
-
-def stack_panels(
-    layers: Iterable[Linear], edition: str, count: int = 1, *, as_in_files: bool = False
-) -> Panels:
-    """The panels of one linear layer of each of `count` decoder layers, made some outputs at a
-    time, so that little more memory is needed than they take.
-    """
-    make = _byte_panels if edition == "int8" else _panels
-    panels = np.empty(0)
-    biases = np.empty(0)
-    for number, (weights, bias) in enumerate(layers):
-        outs = sum(map(len, weights))
-        step = max(1, PACKED_AT_ONCE // (weights[0].shape[1] * COLUMNS)) * COLUMNS
-        for first in range(0, outs, step):
-            pieces = _rows_of(weights, first, first + step)
-            made = make(_numbers(torch.cat(pieces)))
-            if as_in_files:
-                give_back(pieces)
-            if not number and not first:
-                whole = -(-outs // COLUMNS)
-                panels = np.empty((count, whole, *made.shape[1:]), made.dtype)
-                biases = np.zeros((count, whole * COLUMNS), np.float32)
-            place = first // COLUMNS
-            panels[number, place : place + len(made)] = made
-        if bias is not None:
-            biases[number, : len(bias)] = _numbers(bias)
-    return panels, biases
-
-
-def _rows_of(weights: Sequence[Tensor], first: int, stop: int) -> list[Tensor]:
-    """The rows from `first` to `stop` of some weights that stand one below the other."""
-    found = []
-    for weight in weights:
-        found.append(weight[max(first, 0) : max(stop, 0)])
-        first -= len(weight)
-        stop -= len(weight)
-    return found
-
-
-def _panels(weight: Matrix) -> np.ndarray:
-    """[outs, ins] to [panels, ins, 16]; missing outputs are zeros."""
-    whole = _filled(weight)
-    return np.ascontiguousarray(whole.reshape(-1, COLUMNS, whole.shape[1]).transpose(0, 2, 1))
-
-
-def _byte_panels(weight: Matrix) -> np.ndarray:
-    """[outs, ins] to [panels, ins ÷ 32, 576], see `tiles`: in steps of which `block_steps` says."""
-    whole = _filled(weight, BLOCK)
-    blocks = whole.reshape(len(whole), -1, BLOCK)
-    numbers, step, low = block_steps(blocks)
-    count = blocks.shape[1]
-    tiled = numbers.reshape(-1, COLUMNS, count, BLOCK // 4, 4).transpose(0, 2, 3, 1, 4)
-    ends = [
-        one.reshape(-1, COLUMNS, count).transpose(0, 2, 1).copy().view(np.uint8)
-        for one in (step, low)
-    ]
-    return np.concatenate([tiled.reshape(-1, count, BLOCK * COLUMNS), *ends], axis=2)
-
-
-def _filled(weight: Matrix, block: int = 1) -> Matrix:
-    """The weights of whole panels and blocks, with zeros behind the given ones."""
-    outs, ins = weight.shape
-    more = (0, -outs % COLUMNS), (0, -ins % block)
-    return np.pad(weight, more) if any(more[0] + more[1]) else weight

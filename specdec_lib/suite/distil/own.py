@@ -54,6 +54,7 @@ from specdec_lib.suite.distil.online import (
 from specdec_lib.suite.distil.own_text import PART, OwnPlan, part_paths, positions_of, write_parts
 from specdec_lib.suite.distil.shards import Conversation, read_text
 
+BESIDE = 2  # tokens that are written per answer token: requests, and texts cut at a part's end
 TRIED = 3  # steps that are timed to tell beforehand what a training takes
 MADE = ("draft.safetensors", "middle.safetensors", "reading.safetensors", "katz.npz")
 
@@ -144,12 +145,12 @@ def _foretold(
 ) -> str:
     """What is left to do and what it takes here, by a few passes of each kind."""
     parts = [one for one in part_paths(making / "text", plan) if not one.is_file()]
-    passes = BatchedPasses(network, plan.sequences, 64)
-    tokens = torch.zeros(plan.sequences, dtype=torch.long)
-    seconds = _seconds(lambda at: passes.logits(tokens, tokens + at)) / plan.sequences
-    writing = seconds * PART * len(parts) * 1.5  # requests, and texts that are cut at a part's end
-    steps = training_steps(plan, 1.6 * plan.answer_tokens)
     length = min(256, positions_of(network))
+    passes = BatchedPasses(network, plan.sequences, length + TRIED + 1)
+    tokens = torch.zeros(plan.sequences, dtype=torch.long)
+    seconds = _seconds(lambda at: passes.logits(tokens, tokens + length + at)) / plan.sequences
+    writing = seconds * PART * len(parts) * BESIDE
+    steps = training_steps(plan, 1.3 * plan.answer_tokens)
     ids = tuple(range(5, 5 + length))
     rows = max(1, plan.batch_tokens // length)
     one = Conversation(ids, ((length // 2, length),), True, True, "chat")
