@@ -204,6 +204,19 @@ def test_texts_after_embedded_prompts_are_the_stored_ones_or_missing(tmp_path, m
         text_writing.texts_after(prompts, [GREEDY], tiny_ladder())
 
 
+@pytest.mark.parametrize(
+    "card", [{"config": "abc", "models": {}}, {"models": {"target": {"source": "mine"}}}]
+)
+def test_texts_of_another_target_after_embedded_prompts_are_written(card, monkeypatch):
+    written = []
+    monkeypatch.setattr(
+        text_writing, "write_texts", lambda *given, **_: written.append(given) or ()
+    )
+    other = replace(tiny_ladder(), card=card)
+    text_writing.texts_after(load_prompts("chat", "held-out", 2), [GREEDY], other)
+    assert len(written) == 1 and other.is_own and not tiny_ladder().is_own
+
+
 def test_texts_after_other_prompts_are_written_once(tmp_path, monkeypatch):
     monkeypatch.setenv("SPECDEC_CACHE", str(tmp_path))
     mine = [Prompt("mine/1", "say hello", "mine", "held-out", "here")]

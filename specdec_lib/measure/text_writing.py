@@ -52,12 +52,12 @@ def texts_after(
     max_new_tokens: int = 256,
     cluster: Cluster | None = None,
 ) -> tuple[TargetText, ...]:
-    """What the target writes after these prompts under each sampler: after embedded ones the stored
-    texts; else those that an earlier call wrote into the cache, or that are written now.
+    """What the target writes after these prompts under each sampler: the prepared one after embedded
+    prompts the stored texts; else those that an earlier call wrote into the cache, or that are written now.
 
     Raises ValueError if stored texts are missing.
     """
-    embedded = {prompt.name for prompt in every_domain(WHOLE)}
+    embedded = set() if ladder.is_own else {prompt.name for prompt in every_domain(WHOLE)}
     found: list[TargetText] = []
     for sampler in samplers:
         if sampler in SAMPLERS and embedded.issuperset(prompt.name for prompt in prompts):

@@ -118,6 +118,11 @@ class Ladder:
             raise ValueError(f"no match table of {wanted}, was measured; there are: {known}")
         return min(fitting, key=lambda one: one.distance(sampler)).table
 
+    @property
+    def is_own(self) -> bool:
+        """Whether its target is another than the prepared one, so that nothing is stored of it."""
+        return "config" in self.card or "source" in self.card["models"].get("target", {})
+
     @functools.cached_property
     def max_gram(self) -> MaxGram:
         """Max-Gram with the bigram table of the Katz model, or without one where there is none."""
