@@ -52,8 +52,9 @@ def texts_after(
     max_new_tokens: int = 256,
     cluster: Cluster | None = None,
 ) -> tuple[TargetText, ...]:
-    """What the target writes after these prompts under each sampler: the prepared one after embedded
-    prompts the stored texts; else those that an earlier call wrote into the cache, or that are written now.
+    """What the target writes after these prompts under each sampler: of the prepared target after
+    embedded prompts the stored texts; else those that an earlier call wrote into the cache, or that
+    are written now.
 
     Raises ValueError if stored texts are missing.
     """
