@@ -113,9 +113,21 @@ def test_a_folder_that_was_begun_with_other_options_and_other_kinds_are_refused(
     make_ladder(source, tmp_path / "out", PLAN)
     with pytest.raises(ValueError, match=r"begun with another looks; name another --out"):
         make_ladder(source, tmp_path / "out", replace(PLAN, looks=2))
+    with pytest.raises(ValueError, match=r"a target has 2 layers or more, .* has 1"):
+        make_ladder(own_models.llama(tmp_path / "llama"), tmp_path / "one", PLAN)
     gpt2 = own_models.gpt2(tmp_path / "gpt2")
     with pytest.raises(ValueError, match=r"drafts are made of layers of llama, .*, got 'gpt2'"):
         make_ladder(gpt2, tmp_path / "another", PLAN)
+
+
+def test_a_worker_writes_the_part_that_would_be_written_here(tmp_path):
+    source = str(target(tmp_path / "target"))
+    network, tokenizer = own_text._own_target(source, "cpu")
+    for number in range(2):
+        (row,) = own_text.part_rows(None, number, source=source, plan=PLAN, device="cpu")
+        here = own_text.written_part(network, tokenizer, PLAN, number)
+        assert row["content"] == own_text.pack(here)
+    assert own_text.pack(here) != own_text.pack(own_text.written_part(network, tokenizer, PLAN, 0))
 
 
 def test_a_ladder_whose_target_has_changed_is_refused_and_one_beside_a_draft(tmp_path):

@@ -12,6 +12,7 @@ from torch import Tensor
 from tqdm.auto import tqdm
 from transformers import (
     AutoModelForCausalLM,
+    Gemma3TextConfig,
     LlamaConfig,
     Qwen3Config,
     SmolLM3Config,
@@ -29,7 +30,7 @@ LLAMA3 = {
     "high_freq_factor": 4.0,
     "original_max_position_embeddings": 8192,
 }
-# sizes as in the configurations on the hub; vocabularies of 150,000 and 128,000 tokens, heads tied
+# sizes as in the configurations on the hub; vocabularies of 128,000 to 262,000 tokens, heads tied
 CONFIGS = {
     "Qwen3-0.6B": Qwen3Config(
         vocab_size=151_936,
@@ -53,6 +54,18 @@ CONFIGS = {
         head_dim=64,
         max_position_embeddings=131_072,
         rope_parameters=LLAMA3,
+        tie_word_embeddings=True,
+    ),
+    "Gemma-3-1B": Gemma3TextConfig(
+        vocab_size=262_144,
+        hidden_size=1152,
+        intermediate_size=6912,
+        num_hidden_layers=26,
+        num_attention_heads=4,
+        num_key_value_heads=1,
+        head_dim=256,
+        max_position_embeddings=32_768,
+        sliding_window=512,
         tie_word_embeddings=True,
     ),
     "SmolLM3-3B": SmolLM3Config(

@@ -78,6 +78,8 @@ def make_ladder(
         _claim(making, source, plan)
         network = load_model(target, "target", device=device).model
         check_layered(network)
+        if network.config.num_hidden_layers < 2:
+            raise ValueError(f"a target has 2 layers or more, {target!s} has 1")
         tokenizer = load_tokenizer(target)
         students = own_students(network, plan)
         print(_foretold(network, plan, making, students), flush=True)

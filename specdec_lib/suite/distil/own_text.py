@@ -1,5 +1,6 @@
 """The text that a target of one's own writes, in parts, each with a seed of its own and whole."""
 
+import functools
 from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
@@ -16,6 +17,7 @@ from specdec_lib.suite.distil.shards import Conversation, pack
 from specdec_lib.suite.distil.writing import SHORT_POSITIONS, Writer, planned
 
 PART = 50_000  # answer tokens of a part
+SENT = 16  # parts that are in memory at a time where workers write them
 
 
 @dataclass(frozen=True)
@@ -69,20 +71,31 @@ def write_parts(
             written = written_part(network, tokenizer, plan, int(path.stem))
             write_whole(path, pack(written))
         return
-    for path in missing:
-        items = [(path.stem, int(path.stem))]
-        about = {"source": source, "plan": plan, "device": device}
+    about = {"source": source, "plan": plan, "device": device}
+    for first in range(0, len(missing), SENT):
+        some = missing[first : first + SENT]
         rows = spread_rows(
-            part_rows, items, None, about, RowCache(None), cluster=cluster, label="parts"
+            part_rows,
+            [(path.stem, int(path.stem)) for path in some],
+            None,
+            about,
+            RowCache(None),
+            cluster=cluster,
+            label="parts",
         )
-        write_whole(path, pack([Conversation(**row) for row in rows]))
+        for path, row in zip(some, rows, strict=True):
+            write_whole(path, row["content"])
 
 
 def part_rows(_: object, number: int, *, source: str, plan: OwnPlan, device: str) -> list[Row]:
-    """On a worker: a row per conversation of a part."""
-    network = load_model(source, "target", device=device).model
-    written = written_part(network, load_tokenizer(source), plan, number)
-    return [one._asdict() for one in written]
+    """On a worker: a row with the content of one part."""
+    network, tokenizer = _own_target(source, device)
+    return [{"content": pack(written_part(network, tokenizer, plan, number))}]
+
+
+@functools.lru_cache(maxsize=1)
+def _own_target(source: str, device: str) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
+    return load_model(source, "target", device=device).model, load_tokenizer(source)
 
 
 def written_part(
