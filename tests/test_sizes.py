@@ -66,14 +66,17 @@ def test_an_unknown_shape_is_refused_before_anything_is_written(monkeypatch, tmp
 def test_what_the_guide_says_about_larger_sizes_is_measured():
     table = pd.read_csv(SHOWN)
     assert f"<!-- sizes: begin -->\n{sizes_page(table)}\n<!--" in GUIDE.read_text("utf-8")
-    assert table.groupby("model").size().tolist() == [6, 6, 6]
+    assert table.groupby("model").size().tolist() == [6, 6, 6, 6]
     ours = table[table.edition != "Hugging Face bfloat16"]
     assert (ours.peak_mib < 1.3 * ours.edition_mib + 600).all()
-    assert (ours.ms_8 < 1.35 * ours.ms_1).all() and (ours.ms_16 > 1.35 * ours.ms_1).all()
+    assert (ours.ms_8 < 1.4 * ours.ms_1).all()
+    one_thread = ours[ours.threads == 1]
+    assert (one_thread.ms_16 / one_thread.ms_1).between(1.6, 2.7).all()
     alone = table[table.threads == 1].pivot(index="model", columns="edition", values="ms_1")
     share = alone["int8"] / alone["Hugging Face bfloat16"]
     assert share.between(0.19, 0.26).all()
     int8 = table[(table.edition == "int8") & (table.threads == 1)]
     assert (int8.ms_1 < 1.1 * int8.sum_ms).all()
     faster = ours.pivot(index=["model", "edition"], columns="threads", values="ms_1")
-    assert (faster[1] / faster[2]).between(1.15, 2.0).all()
+    gains = faster[1] / faster[2]
+    assert gains.max() < 2 and gains.idxmin() == ("Gemma-3-1B", "exact") and gains.min() < 1.05
