@@ -1,21 +1,21 @@
 """Every family that the fast runtime knows, against transformers: its logits, and its tokens."""
 
 from functools import partial
+from re import findall
 
 import pytest
 import torch
 from decoders import DECODERS, POSITIONS, WINDOW, WORDS, decoder, rounded
-from fakes import distance
 from kinds import shaken
-from test_reading_model import always
+from test_reading_model import check_reject
 
-from specdec_lib.core.chance import Chance, Sampler, every_outcome
+from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.context import Context
 from specdec_lib.core.decode import decode
 from specdec_lib.core.tree import TokenTree
-from specdec_lib.core.verify import reject
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.trees.growing import TreeDraft
+from specdec_lib.measure.race_table import GUIDE
 from specdec_lib.models.cached.model import CachedModel
 from specdec_lib.models.cached.probing import difference
 from specdec_lib.models.fast.families import FAMILIES
@@ -120,15 +120,10 @@ def test_reject_is_exact_by_enumeration(kind, sampler):
         FastModel(decoder(kind, vocab_size=3, initializer_range=spread), name)
         for name, spread in (("target", 0.3), ("draft", 0.2))
     )
-    guesser = TreeDraft(draft, widths=(2,), siblings="distinct")
+    check_reject(target, TreeDraft(draft, widths=(2,), siblings="distinct"), sampler)
 
-    def written(draft, rule):
-        def run(chance: Chance) -> tuple[int, ...]:
-            return decode(target, draft, (1, 0), chance, max_new_tokens=2, rule=rule).tokens
 
-        return every_outcome(run, sampler)
-
-    wanted = written(NoDraft(), reject)
-    assert distance(written(guesser, reject), wanted) < 1e-5
-    if sampler.temperature:
-        assert distance(written(guesser, always), wanted) > 0.01
+def test_the_guide_names_every_family():
+    table = GUIDE.read_text("utf-8").split("| `model_type` |")[1].split("\n\n")[0]
+    first = [line.split("|")[1] for line in table.splitlines()[2:]]
+    assert {*findall(r"`(\w+)`", " ".join(first))} == {*FAMILIES}

@@ -42,8 +42,7 @@ pytestmark = pytest.mark.usefixtures("unchecked")
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
     """Short texts and parts, and few samples."""
-    for module in (own, own_text):
-        monkeypatch.setattr(module, "PART", 600)
+    monkeypatch.setattr(own_text, "PART", 600)
     monkeypatch.setattr(writing, "ANSWER_TOKENS", 60)
     monkeypatch.setattr(own_text, "SHORT_POSITIONS", 400)
     monkeypatch.setattr("specdec_lib.suite.distil.ngrams.ROWS", 8)

@@ -10,7 +10,7 @@ from fakes import distance
 from test_runtime_fast import SAMPLERS, llama, walk
 from transformers import LlamaForCausalLM
 
-from specdec_lib.core.chance import Chance, every_outcome
+from specdec_lib.core.chance import Chance, Sampler, every_outcome
 from specdec_lib.core.context import Context
 from specdec_lib.core.decode import decode, read_prompt, rounds
 from specdec_lib.core.protocols import Verdict
@@ -174,6 +174,13 @@ def test_reject_is_exact_with_a_draft_that_reads(kind, siblings, sampler):
         draft = FastModel(part, "draft", window=2, target=target)
     widths = (2,) if siblings == "distinct" else (1, 1)
     guesser = TreeDraft(draft, widths=widths, siblings=siblings)
+    check_reject(target, guesser, sampler, control=siblings == "distinct")
+
+
+def check_reject(target, guesser: TreeDraft, sampler: Sampler, *, control: bool = True) -> None:
+    """Two tokens, enumerated, have the target's distribution under `reject`; and under `always`
+    another one.
+    """
 
     def written(draft, rule):
         def run(chance: Chance) -> tuple[int, ...]:
@@ -183,7 +190,7 @@ def test_reject_is_exact_with_a_draft_that_reads(kind, siblings, sampler):
 
     wanted = written(NoDraft(), reject)
     assert distance(written(guesser, reject), wanted) < 1e-5
-    if siblings == "distinct" and sampler.temperature:
+    if control and sampler.temperature:
         assert distance(written(guesser, always), wanted) > 0.01
 
 

@@ -7,9 +7,12 @@ from pathlib import Path
 import pytest
 import torch
 from own_models import changed, gpt2, llama, swap, t5, tokenizer, without_tokenizer
+from transformers import Gemma2Config, Gemma2ForCausalLM
 
 from specdec_lib.core.chance import Chance, Sampler
+from specdec_lib.core.context import Context
 from specdec_lib.core.decode import decode
+from specdec_lib.core.tree import TokenTree
 from specdec_lib.core.verify import look_up, reject
 from specdec_lib.drafts.cascade import Reviewed
 from specdec_lib.drafts.combined import NoDraft
@@ -254,3 +257,24 @@ def test_t5_folders_that_do_not_go_together_are_refused(tmp_path):
         load_pair(target, target, max_positions=3)
     found = load_pair(bare, bare, tokenizer=target, device="cpu")  # the tokenizer lies elsewhere
     assert found.encode(TEXT).source == tuple(tokenizer().encode(TEXT))
+
+
+def test_where_auto_takes_the_reference_nothing_is_rounded_to_the_files_precision(tmp_path):
+    """The scale of Gemma's embeddings is none of bfloat16's numbers."""
+    sizes = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 1, "head_dim": 8}
+    sizes |= {"num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 61}
+    config = Gemma2Config(**sizes, max_position_embeddings=64)
+    Gemma2ForCausalLM(config).to(torch.bfloat16).save_pretrained(tmp_path)
+    context = Context.of((1, 2, 3))
+    found, wanted, coarse = (
+        load_model(tmp_path, "target", device="cpu", **options).score(
+            context, TokenTree.rooted(context)
+        )
+        for options in ({"runtime": "auto"}, {}, {"dtype": "bfloat16"})
+    )
+    assert torch.equal(found, wanted) and not torch.equal(found, coarse.float())
+
+
+def test_a_name_that_is_too_long_for_a_file_is_refused_in_one_line():
+    with pytest.raises(ValueError, match=r"there is no folder"):
+        load_ladder("/" + "x" * 5000, "/" + "y" * 5000)

@@ -24,41 +24,45 @@ class PlacedCache(DynamicCache):
         self.keys = torch.zeros(shape, dtype=model.dtype, device=model.device)
         self.values = torch.zeros_like(self.keys)
         self._sequences: Tensor | None = None
-        self._positions: Tensor = torch.zeros(0, 0)
-        self._real: Tensor = torch.zeros(0, 0)
+        self._places: tuple[Tensor, Tensor] | None = None
+        self._real: Tensor | None = None
         self._seen = 0
 
     def begin(
         self,
         positions: Int[Tensor, "rows length"],
-        real: Bool[Tensor, "rows length"],
+        real: Bool[Tensor, "rows length"] | None = None,
         sequences: Int[Tensor, " rows"] | None = None,
     ) -> int:
-        """Where the next pass stores its tokens, those that are real; returns how many positions it
-        sees.
+        """Where the next pass stores its tokens; returns how many positions it sees.
 
+        real         which tokens are stored; None for all
         sequences    the number of each row's; None for all in turn
         """
+        numbers = sequences
+        if numbers is None:
+            numbers = torch.arange(len(positions), device=positions.device)
+        whole = numbers[:, None].expand_as(positions), positions
+        rows, at = (one.flatten() if real is None else one[real] for one in whole)
         self._sequences = sequences
-        self._positions = positions
+        self._places = rows, at
         self._real = real
-        self._seen = int(positions[real].max()) + 1
+        self._seen = int(at.max()) + 1
         return self._seen
 
     def update(
         self, key_states: Tensor, value_states: Tensor, layer_idx: int, *_: Any, **__: Any
     ) -> tuple[Tensor, Tensor]:
         """Store new keys and values; those that the rows may see."""
-        rows = self._sequences
-        numbers = (
-            torch.arange(len(self._positions), device=self.keys.device) if rows is None else rows
-        )
-        at = numbers[:, None].expand_as(self._positions)[self._real], self._positions[self._real]
+        assert self._places is not None  # `begin` has set it
+        rows, at = self._places
+        sequences = self._sequences
         found = []
         for kept, new in ((self.keys, key_states), (self.values, value_states)):
             its = kept[layer_idx]
-            its[at[0], :, at[1]] = new.transpose(1, 2)[self._real]
-            its = its[:, :, : self._seen] if rows is None else its[rows, :, : self._seen]
+            given = new.transpose(1, 2)
+            its[rows, :, at] = given.flatten(0, 1) if self._real is None else given[self._real]
+            its = its[:, :, : self._seen] if sequences is None else its[sequences, :, : self._seen]
             found.append(its)
         return found[0], found[1]
 
@@ -109,7 +113,7 @@ class BatchedPasses:
     ) -> Float[Tensor, "sequences scored"]:
         """The logits after one more token, with its position, of every sequence."""
         at = positions.to(self.device)[:, None]
-        seen = self.cache.begin(at, torch.ones_like(at, dtype=torch.bool))
+        seen = self.cache.begin(at)
         hidden = self._run(tokens.to(self.device)[:, None], at, seen)
         return head_logits(self.model, hidden[:, 0], self.head)
 

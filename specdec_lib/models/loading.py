@@ -81,11 +81,15 @@ def load_model(
         raise ValueError(f"runtime is one of {', '.join(RUNTIMES)}, got {runtime!r}")
     if runtime in ("fast", "int8") and device == "auto":
         device = "cpu"
-    compiled = runtime != "reference" and _device(device) == "cpu"
-    network = _load(AutoModelForCausalLM, source, device, dtype, as_stored=compiled)
-    _check_embedded(network, name, tokens)
-    if vocabulary is not None:
-        resize_vocabulary(network, vocabulary)
+
+    def read(*, as_stored: bool) -> PreTrainedModel:
+        network = _load(AutoModelForCausalLM, source, device, dtype, as_stored=as_stored)
+        _check_embedded(network, name, tokens)
+        if vocabulary is not None:
+            resize_vocabulary(network, vocabulary)
+        return network
+
+    network = read(as_stored=runtime != "reference" and _device(device) == "cpu")
     if runtime == "reference":
         return CachedModel(network, name)
     try:
@@ -94,7 +98,8 @@ def load_model(
     except ValueError:
         if runtime != "auto":
             raise
-        network.to(dtype=DTYPES[dtype])  # pyright: ignore[reportCallIssue]  # wrapped
+        if network.dtype != DTYPES[dtype]:  # what was rounded, as the scale of embeddings, stays so
+            network = read(as_stored=False)
         return CachedModel(network, name)
 
 

@@ -16,16 +16,11 @@ Sees = Callable[[int | None], Bool[Tensor, "*batch rows entries"]]
 """Which entries each row sees through a window; None for no window."""
 
 
-def window_mask(
-    length: int, window: int | None, device: torch.device
-) -> Bool[Tensor, "length length"]:
-    """Which positions (columns) each position (rows) sees: the last `window` with its own, or all
-    before it.
-    """
+def window_mask(length: int, window: int, device: torch.device) -> Bool[Tensor, "length length"]:
+    """Which positions (columns) each position (rows) sees: the last `window` with its own."""
     at = torch.arange(length, device=device)
     behind = at[:, None] - at[None, :]
-    seen = behind >= 0
-    return seen if window is None else seen & (behind < window)
+    return (behind >= 0) & (behind < window)
 
 
 def run_body(
@@ -61,23 +56,18 @@ def outputs_of(
     hidden states after the layers numbered in `wanted`, counted from 0.
     """
     length = ids.shape[1]
-    short = window is not None and window < length
+    masks = None
+    if window is not None and window < length:
+        masks = _masks(
+            body, lambda own: window_mask(length, min(window, own or window), ids.device)
+        )
     found: Any = body(
         input_ids=ids,
-        attention_mask=_masks(body, lambda own: _causal(length, own, window, ids))
-        if short
-        else None,
+        attention_mask=masks,
         use_cache=False,
         output_hidden_states=bool(wanted),
     )
     return found.last_hidden_state, [found.hidden_states[number + 1] for number in wanted]
-
-
-def _causal(
-    length: int, own: int | None, window: int | None, ids: Tensor
-) -> Bool[Tensor, "length length"]:
-    narrow = min(filter(None, (own, window)), default=None)
-    return window_mask(length, narrow, ids.device)
 
 
 def _masks(body: PreTrainedModel, sees: Sees) -> Tensor | dict[str, Tensor]:

@@ -5,6 +5,7 @@ import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from os.path import isfile
 from pathlib import Path
 from typing import Any
 
@@ -215,7 +216,7 @@ def _of_models(
 
 def is_ladder(source: Source) -> bool:
     """Whether a source is a folder of a ladder, as `specdec distil` makes it."""
-    return all((Path(source) / name).is_file() for name in ("card.json", HEAD, "katz.npz"))
+    return all(isfile(f"{source!s}/{name}") for name in ("card.json", HEAD, "katz.npz"))
 
 
 def check_alone(ladder: Source, others: dict[str, Source | None]) -> None:

@@ -125,7 +125,7 @@ def _mix(layer, rows, weights, buffers, x, h, joined, attended):
     scale = shape.scale
     keys = buffers[0][layer]
     values = buffers[1][layer]
-    window, turn = weights.by_layer[:, layer]
+    window, rotation = weights.by_layer[:, layer]
     given = x
     if shape.normed_before:
         layer_norm(x, norms[layer, 0], norms[layer, 1], shape.epsilon, shape.centred, h)
@@ -133,8 +133,8 @@ def _mix(layer, rows, weights, buffers, x, h, joined, attended):
     multiply(mixed, layer, given, joined, NONE, False)
     norm_heads(joined, 0, heads * size, query_norms[layer], shape.epsilon)
     norm_heads(joined, heads * size, key_heads * size, key_norms[layer], shape.epsilon)
-    if turn >= 0:
-        rotate(joined, heads + key_heads, size, tables[2][turn], tables[3][turn], positions)
+    if rotation >= 0:
+        rotate(joined, heads + key_heads, size, tables[2][rotation], tables[3][rotation], positions)
     store_rows(joined, heads, size, start, keys, values)
     seen = start + len(x), committed, paths, counts, window
     parts = key_heads if GROUPED else heads

@@ -95,7 +95,7 @@ class FastModel:
             rereads=self._reader is not None,
         )
         self._buffers = self.weights.buffers(min(self.max_positions, 1024) + SCRATCH)
-        self._turn(min(self.max_positions, 1024))
+        self._rotate(min(self.max_positions, 1024))
 
     @in_turn
     def forget(self) -> None:
@@ -287,10 +287,10 @@ class FastModel:
     def _reserve(self, entries: int) -> None:
         if entries > self._buffers[1].shape[3]:
             self._buffers = larger_buffers(self.weights, self._buffers, entries)
-        if (needed := min(self._memory.first + entries, self.max_positions)) > self._turned:
-            self._turn(min(2 * needed, self.max_positions))
+        if (needed := min(self._memory.first + entries, self.max_positions)) > self._rotated:
+            self._rotate(min(2 * needed, self.max_positions))
 
-    def _turn(self, positions: int) -> None:
+    def _rotate(self, positions: int) -> None:
         """Have the rotary embeddings of so many positions."""
         self.weights = self.weights.with_positions(self.model.get_decoder(), positions)
-        self._turned = positions
+        self._rotated = positions

@@ -17,7 +17,7 @@ from specdec_lib.models.fast.arithmetic import GELU, GELU_TANH, SILU
 from specdec_lib.models.fast.families import FAMILIES, Family
 from specdec_lib.models.fast.panels import Linear, Panels, numbers_of, stack_panels
 from specdec_lib.models.fast.products import COLUMNS
-from specdec_lib.models.fast.rotation import Turns, layer_turns, turn_tables
+from specdec_lib.models.fast.rotation import RotaryTables, layer_rotations, rotary_tables
 from specdec_lib.models.reading import SCALE
 
 EDITIONS = {  # and their arithmetic, on weights of a kind
@@ -37,7 +37,7 @@ EVERYTHING = 2**40  # a window of all tokens
 
 
 Numbers = Float32[np.ndarray, "..."]
-Tables = tuple[UInt8[np.ndarray, "vocab bytes"], Numbers, Turns, Turns]
+Tables = tuple[UInt8[np.ndarray, "vocab bytes"], Numbers, RotaryTables, RotaryTables]
 """Token embeddings, the bytes of float32 or bfloat16; position embeddings; and cosines and sines,
 see `rotation`. Empty for none.
 """
@@ -132,8 +132,8 @@ class Weights(NamedTuple):
 
     def with_positions(self, body: Any, positions: int) -> "Weights":
         """These weights with the rotary embeddings of a decoder at so many positions."""
-        names, _ = layer_turns(body)
-        return self._replace(tables=(*self.tables[:2], *turn_tables(body, names, positions)))
+        names, _ = layer_rotations(body)
+        return self._replace(tables=(*self.tables[:2], *rotary_tables(body, names, positions)))
 
 
 def read_weights(
@@ -163,8 +163,8 @@ def read_weights(
     norms = _norms(body, family, layers)
     outputs = head.scored_rows() if isinstance(head, CutHead) else output_weight(model)
     head_panels = stack_panels([([outputs], None)], edition, as_in_files=as_in_files)
-    nothing, _ = turn_tables(body, [], 0)
-    _, turns = layer_turns(body)
+    nothing, _ = rotary_tables(body, [], 0)
+    _, rotations = layer_rotations(body)
     windows = [min(one or EVERYTHING, window or EVERYTHING) for one in layer_windows(model)]
     places = numbers_of(body.wpe.weight) if hasattr(body, "wpe") else EMPTY
     embedded: Any = model.get_input_embeddings()
@@ -172,7 +172,7 @@ def read_weights(
     return Weights(
         shape=shape,
         tables=(tokens, places, nothing, nothing),
-        by_layer=np.stack([np.array(windows), turns]),
+        by_layer=np.stack([np.array(windows), rotations]),
         layers=(*norms, joined, output, up, down),
         head=head_panels,
         kept=np.empty(0, np.int64),

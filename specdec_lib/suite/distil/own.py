@@ -51,7 +51,13 @@ from specdec_lib.suite.distil.online import (
     train_online,
     trained_of,
 )
-from specdec_lib.suite.distil.own_text import PART, OwnPlan, part_paths, positions_of, write_parts
+from specdec_lib.suite.distil.own_text import (
+    OwnPlan,
+    part_paths,
+    part_tokens,
+    positions_of,
+    write_parts,
+)
 from specdec_lib.suite.distil.shards import Conversation, read_text
 
 BESIDE = 2  # tokens that are written per answer token: requests, and texts cut at a part's end
@@ -146,12 +152,15 @@ def _foretold(
     network: PreTrainedModel, plan: OwnPlan, making: Path, students: Sequence[Student]
 ) -> str:
     """What is left to do and what it takes here, by a few passes of each kind."""
-    parts = [one for one in part_paths(making / "text", plan) if not one.is_file()]
+    missing = [int(one.stem) for one in part_paths(making / "text", plan) if not one.is_file()]
+    left = sum(part_tokens(plan, number) for number in missing)
+    if (making / "judged.csv").is_file():
+        return "Text and training are there; n-grams and match tables are left at most."
     length = min(256, positions_of(network))
     passes = BatchedPasses(network, plan.sequences, length + TRIED + 1)
     tokens = torch.zeros(plan.sequences, dtype=torch.long)
     seconds = _seconds(lambda at: passes.logits(tokens, tokens + length + at)) / plan.sequences
-    writing = seconds * PART * len(parts) * BESIDE
+    writing = seconds * left * BESIDE
     steps = training_steps(plan, 1.3 * plan.answer_tokens)
     ids = tuple(range(5, 5 + length))
     rows = max(1, plan.batch_tokens // length)
@@ -164,9 +173,9 @@ def _foretold(
     optimizers = [trained_of(copy).optimizer for copy in copies]
     training = steps * _seconds(lambda _: learn(copies, optimizers, teacher, batch, 0.5))
     return (
-        f"{PART * len(parts):,} answer tokens are to be written, about {_told(writing)} here; then"
-        f" about {steps:,} steps of training, {_told(training)}; then n-grams and match tables."
-        " An interrupted run goes on."
+        f"{left:,} answer tokens are to be written, about {_told(writing)} here; then about"
+        f" {steps:,} steps of training, {_told(training)}, less what was made before; then n-grams"
+        " and match tables. An interrupted run goes on."
     )
 
 

@@ -54,6 +54,11 @@ def part_paths(folder: Path, plan: OwnPlan) -> list[Path]:
     ]
 
 
+def part_tokens(plan: OwnPlan, number: int) -> int:
+    """The answer tokens of a part."""
+    return min(PART, plan.answer_tokens - number * PART)
+
+
 def write_parts(
     folder: Path,
     source: str,
@@ -102,7 +107,7 @@ def written_part(
     network: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, plan: OwnPlan, number: int
 ) -> list[Conversation]:
     """The conversations of one part: a share of the plan's answer tokens."""
-    wanted = min(PART, plan.answer_tokens - number * PART)
+    wanted = part_tokens(plan, number)
     requests = planned([], "short", 1000 * plan.seed + number)
     sequences = max(1, min(plan.sequences, wanted // 500))
     found = []
