@@ -31,7 +31,9 @@ from specdec_lib.measure.settings.names import (
     TOKEN_BY_TOKEN,
 )
 from specdec_lib.measure.settings.setting import Setting
+from specdec_lib.measure.trial import work_of
 from specdec_lib.models.cut_head import CutHead
+from specdec_lib.theory import Work
 
 PROGRAM = "llama-bench"  # of llama.cpp
 FILE = "SPECDEC_TARGET_GGUF"  # names the file that it runs
@@ -56,6 +58,8 @@ class Continuation:
     rounds              passes of the target
     accepted, tried     as of rounds; 0 where they are not counted
     passes              forward passes by model; empty where they are not counted
+    work                what the rounds did, and outside their seconds outside the models, where
+                        both are known
     """
 
     tokens: tuple[int, ...]
@@ -65,6 +69,8 @@ class Continuation:
     accepted: int = 0
     tried: int = 0
     passes: Mapping[str, int] = field(default_factory=dict)
+    work: Work | None = None
+    outside: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -99,7 +105,10 @@ def our_contenders(
         passes = {name: sum(one.usage[name].passes for one in done) for name in done[0].usage}
         accepted = sum(one.accepted for one in done)
         tried = sum(one.tried for one in done)
-        return Continuation(tokens, len(tokens), seconds, len(done), accepted, tried, passes)
+        work = work_of(done, target.name)
+        outside = sum(one.overhead_seconds for one in done)
+        counted = (len(done), accepted, tried, passes, work, outside)
+        return Continuation(tokens, len(tokens), seconds, *counted)
 
     return [
         Contender(

@@ -2,6 +2,7 @@
 digest is what would be measured again.
 """
 
+import ast
 import functools
 import hashlib
 import inspect
@@ -17,11 +18,14 @@ import numpy as np
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
+from specdec_lib.core.files import DATA
 from specdec_lib.core.protocols import LanguageModel
 
 PACKAGE = __name__.partition(".")[0]
 LIBRARY = Path(str(sys.modules[PACKAGE].__file__)).resolve().parent
 ABOVE = ("show", "suite")  # wings that nothing here imports: their files do not count
+DECODING = """core/chance core/context.py core/decode core/tree core/verify.py drafts models/cached
+    models/fast models/katz""".split()  # whose code runs while a generation is timed
 COMPUTING = ("torch", "transformers", "tokenizers", "numpy", "numba")  # their versions count
 
 
@@ -73,6 +77,32 @@ def library() -> str:
         if path.parts[0] not in ABOVE
     ]
     return short_digest(json.dumps(texts))
+
+
+@functools.cache
+def decoding() -> str:
+    """A digest of the code that runs while a generation is timed, without comments and docstrings,
+    and of the embedded drafts: a table that was clocked with another one is of older code.
+    """
+    places = [LIBRARY / place for place in DECODING]
+    paths = [path for place in places for path in (place.rglob("*.py"), [place])[place.is_file()]]
+    named = {str(path.relative_to(LIBRARY)): _without_words(path) for path in paths}
+    card = json.loads((DATA / "ladder" / "card.json").read_text(encoding="utf-8"))
+    drafts = {name: sha for name, sha in card["files"].items() if not name.endswith(".csv")}
+    return short_digest(json.dumps([sorted(named.items()), sorted(drafts.items())]))
+
+
+def _without_words(path: Path) -> str:
+    """The code of a file as Python reads it."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(
+            node
+        ):
+            assert isinstance(body, list)
+            body[0] = ast.Pass()
+    return ast.unparse(tree)
 
 
 def _described(thing: object, seen: dict[int, object]) -> object:

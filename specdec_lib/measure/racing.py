@@ -3,7 +3,9 @@ machine for a while slows all of them.
 """
 
 import random
+import time
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -12,6 +14,7 @@ import psutil
 from specdec_lib.core.protocols import LanguageModel
 from specdec_lib.measure.contenders import Contender, Continuation
 from specdec_lib.measure.near_ties import ROUNDING, TWO_PROGRAMS, near_tie
+from specdec_lib.measure.quiet import Quiet, cores_while
 from specdec_lib.measure.row_cache import Row, RowCache, key_of
 from specdec_lib.measure.target_text import TargetText, repetition, write_text
 from specdec_lib.measure.trial import Trial
@@ -28,9 +31,11 @@ def race(
     *,
     seed: int = 0,
     strict: bool = True,
+    quiet: Quiet | None = None,
 ) -> list[Trial]:
     """The trials of all contenders on a text, in their order.
 
+    quiet     time again what other programs disturbed
     strict    refuse a text that is not the target's own by more than rounding, or by more than
               `TWO_PROGRAMS` nats
 
@@ -39,9 +44,15 @@ def race(
     """
     places = range(len(contenders))
     made = {}
+    cores: dict[int, float] = {}
+    asked = (text.prompt_tokens, len(text.tokens), text.chance.seed)
     for place in random.Random(f"{seed}/{text.prompt}").sample(places, len(places)):
-        made[place] = contenders[place].run(text.prompt_tokens, len(text.tokens), text.chance.seed)
-    return [_trial(one, text, made[place], target, strict) for place, one in enumerate(contenders)]
+        run = partial(contenders[place].run, *asked)
+        made[place], cores[place] = quiet.timed(run) if quiet else cores_while(run)
+    trials = [
+        _trial(one, text, made[place], target, strict) for place, one in enumerate(contenders)
+    ]
+    return [replace(one, cores=cores[place]) for place, one in enumerate(trials)]
 
 
 def race_prompts(
@@ -54,6 +65,7 @@ def race_prompts(
     folder: Path | None = None,
     warm_up: int = WARM_UP,
     strict: bool = True,
+    quiet: Quiet | None = None,
 ) -> Iterator[list[Trial]]:
     """`race` on what the target writes after these prompts: per prompt the trials of all
     contenders, read where an earlier run kept them in `folder`, else kept there.
@@ -76,7 +88,8 @@ def race_prompts(
             warm = True
         sampler = contenders[0].sampler
         text = write_text(ladder, prompt, sampler, seed=seed, max_new_tokens=tokens)
-        made = race(contenders, text, ladder.target, seed=seed, strict=strict)
+        ways = {"seed": seed, "strict": strict, "quiet": quiet}
+        made = race(contenders, text, ladder.target, **ways)
         return [one.row() for one in made]
 
     for prompt in prompts:
@@ -121,4 +134,7 @@ def _trial(
         margin=tie.margin if tie else None,
         rounding=tie.verdict == ROUNDING if tie else None,
         load=psutil.getloadavg()[0],
+        date=time.strftime("%Y-%m-%d"),
+        works={} if found.work is None else {0: found.work},
+        outside_seconds={} if found.work is None else {0: found.outside},
     )

@@ -39,6 +39,9 @@ class Trial:
     margin              nats by which the target prefers its own token at the first other one
     rounding            whether that is rounding; None where there is no other token
     load                processes that wanted to run, averaged over a minute by the system
+    cores               that were busy on average while it ran, for other programs too; None where
+                        nobody watched
+    date                the day on which it was timed, "" if it was not
     works               by situation (`drafts.planned.situation`), what the rounds that began in it
                         did; outside_seconds, their seconds outside the models
     """
@@ -69,6 +72,8 @@ class Trial:
     margin: float | None = None
     rounding: bool | None = None
     load: float | None = None
+    cores: float | None = None
+    date: str = ""
     works: Mapping[int, Work] = field(default_factory=dict)
     outside_seconds: Mapping[int, float] = field(default_factory=dict)
 
@@ -223,6 +228,8 @@ def _columns(trial: Trial) -> Row:
         "margin": _number(trial.margin),
         "rounding": trial.rounding,
         "load": _number(trial.load),
+        "cores": _number(trial.cores),
+        "date": trial.date,
     }
 
 
@@ -234,6 +241,7 @@ def sweep_table(trials: Iterable[Trial]) -> pd.DataFrame:
     """The columns of `trial_table` that a sweep has, its settings called `draft`."""
     table = trial_table(trials).rename(columns={"setting": "draft"})
     raced = ["method", "runtime", "timed_tokens", "loops", "same", "margin", "rounding", "load"]
+    raced += ["cores", "date"]
     return table.drop(columns=raced)
 
 

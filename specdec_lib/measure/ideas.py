@@ -1,0 +1,312 @@
+"""What each idea of both papers is worth by the clock, by itself: fourteen methods with one draft
+model, each at the setting that is fastest on development prompts, on the same held-out prompts.
+
+A table that is half finished goes on: rows of the same code and drafts are not timed again.
+"""
+
+import math
+import platform
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import torch
+from tqdm.auto import tqdm
+
+from specdec_lib.core.chance import Sampler
+from specdec_lib.core.files import cache_folder
+from specdec_lib.measure.contenders import Contender, our_contenders
+from specdec_lib.measure.fingerprints import decoding, short_digest
+from specdec_lib.measure.latency.passes import machine_name
+from specdec_lib.measure.quiet import Quiet
+from specdec_lib.measure.race_table import MEASURED
+from specdec_lib.measure.racing import WARM_UP, race, race_prompts
+from specdec_lib.measure.ratios import ALL, interval, named_interval, sampling_of
+from specdec_lib.measure.row_cache import Row, RowCache
+from specdec_lib.measure.settings.ideas import (
+    AUTOREGRESSIVE,
+    BOTH,
+    CHAIN,
+    COMB,
+    COPIED,
+    HORIZONTAL,
+    METHODS,
+    SCOUT,
+    SPECULATIVE,
+    TREE,
+    VERTICAL,
+    Candidate,
+    idea_settings,
+)
+from specdec_lib.measure.settings.ladder_drafts import with_int8_drafts
+from specdec_lib.measure.settings.setting import GREEDY, TOP_50
+from specdec_lib.measure.target_text import TargetText, every_domain, write_text
+from specdec_lib.measure.trial import Trial
+from specdec_lib.theory import Work
+from specdec_lib.workload import DOMAINS, Ladder, Prompt, load_ladder
+
+SAMPLERS = (GREEDY, TOP_50)
+EDITIONS = {"exact": "fast", "int8": "int8"}  # of the target, and the runtime it is loaded on
+STAGES = (2, 4)  # development prompts that each stage of the tuning adds
+TUNING = 64  # new tokens per development prompt, at most
+KEPT = 1 / 3  # of the candidates, from stage to stage
+BANDS = {"below .1": (0.0, 0.1), ".1 to .3": (0.1, 0.3), "above .3": (0.3, 1.1)}  # repetition
+COLUMNS = """edition temperature top_k domain prompt method setting tokens rounds passes seconds
+    outside repetition cores date model max_new_tokens drafts threads state machine versions""".split()
+WHERE = ["edition", "temperature", "top_k"]
+PAIRS = {  # an idea, and which methods differ by it alone
+    "tree": [(TREE, CHAIN), (TREE + SCOUT, CHAIN + SCOUT), (TREE + COPIED, CHAIN + COPIED)],
+    "second stage": [
+        (shape + SCOUT + copied, shape + copied)
+        for shape in (CHAIN, TREE)
+        for copied in ("", COPIED)
+    ],
+    "copies": [
+        (shape + scout + COPIED, shape + scout) for shape in (CHAIN, TREE) for scout in ("", SCOUT)
+    ],
+    "cascade": [(one, SPECULATIVE) for one in (VERTICAL, HORIZONTAL, BOTH, COMB)],
+    "all together": [(one, AUTOREGRESSIVE) for one in METHODS[1:]],
+}
+
+
+@dataclass(frozen=True)
+class IdeasPlan:
+    """What is raced, and how.
+
+    model      of the ladder that drafts
+    tokens     new ones per prompt, at most
+    """
+
+    editions: Sequence[str] = tuple(EDITIONS)
+    model: str = "middle"
+    tokens: int = 128
+    seed: int = 0
+
+
+def ideas_file(machine: str, *, published: bool = False) -> Path:
+    """Where the race of a machine is stored; published prompts are not in the repository."""
+    return MEASURED / f"ideas{'_published' if published else ''}_{machine}.csv"
+
+
+def measure_ideas(
+    prompts: Sequence[Prompt], plan: IdeasPlan, quiet: Quiet, finished: pd.DataFrame
+) -> Iterator[pd.DataFrame]:
+    """Per edition of the target and sampler a row per prompt and method: its setting, rounds,
+    passes (by model, as rows:passes), their seconds and those outside the models.
+
+    finished    rows of an earlier run; those of today's code, drafts, machine and plan are given
+                back as they are, and their settings are not tuned again
+    """
+    quiet.check()
+    same = _same(plan)
+    known = finished
+    for name, value in same.items():
+        known = known[known[name] == value]
+    for edition in plan.editions:
+        ladder = with_int8_drafts(load_ladder(device="cpu", runtime=EDITIONS[edition]))
+        for sampler in SAMPLERS:
+            place = {"edition": edition, "temperature": sampler.temperature}
+            rows = known[(known.edition == edition) & (known.temperature == sampler.temperature)]
+            found = _one_group(ladder, sampler, prompts, plan, quiet, rows)
+            yield found.assign(**place, top_k=sampler.top_k or 0, **same)[COLUMNS]
+
+
+def _same(plan: IdeasPlan) -> dict[str, object]:
+    """What has to be the same for rows to stand side by side."""
+    versions = f"python {platform.python_version()}, torch {torch.__version__}"
+    return {
+        "model": plan.model,
+        "max_new_tokens": plan.tokens,
+        "drafts": "int8",
+        "threads": torch.get_num_threads(),
+        "state": decoding(),
+        "machine": machine_name(),
+        "versions": versions,
+    }
+
+
+def _one_group(
+    ladder: Ladder,
+    sampler: Sampler,
+    prompts: Sequence[Prompt],
+    plan: IdeasPlan,
+    quiet: Quiet,
+    known: pd.DataFrame,
+) -> pd.DataFrame:
+    """The rows of one edition and sampler: those that are known for a prompt, else raced."""
+    sampling = sampling_of(sampler.temperature, sampler.top_k)
+    named = f"{ladder.target.runtime}, {sampling}"
+    digest = short_digest(repr((_same(plan), plan.seed, named)))
+    folder = cache_folder() / "ideas" / digest
+    candidates = idea_settings(ladder, sampler, plan.model)
+    if known.empty:
+        tuned = partial(_tuned, ladder, sampler, candidates, plan, quiet)
+        [chosen] = RowCache(folder).rows("chosen", tuned)
+    else:
+        chosen = known.drop_duplicates("method").set_index("method").setting.to_dict()
+    racing = _contenders(ladder, candidates, chosen)
+    whole = known.groupby("prompt").filter(lambda rows: len(rows) == len(METHODS))
+    asked = {prompt.name: prompt.domain for prompt in prompts}
+    due = [prompt for prompt in prompts if prompt.name not in set(whole.prompt)]
+    limits = {"tokens": plan.tokens, "seed": plan.seed, "folder": folder, "quiet": quiet}
+    raced = race_prompts(racing, ladder, tqdm(due, named, mininterval=1), **limits)
+    new = pd.DataFrame([_row(trial) for trials in raced for trial in trials])
+    if len(new):
+        whole = pd.concat([whole, new.assign(domain=new.prompt.map(asked))])
+    whole = whole[whole.prompt.isin(asked)]
+    return whole.sort_values("prompt", key=lambda names: names.map([*asked].index), kind="stable")
+
+
+def _contenders(
+    ladder: Ladder, candidates: Mapping[str, list[Candidate]], chosen: Mapping[str, str]
+) -> list[Contender]:
+    """One contender per method, in the order of `METHODS`."""
+    every = {
+        (method, one.name): one
+        for grid in candidates.values()
+        for candidate in grid
+        for method, one in candidate.items()
+    }
+    settings = [every[method, chosen[method]] for method in METHODS]
+    return our_contenders(ladder.target, settings, ladder.target.runtime)
+
+
+def _tuned(
+    ladder: Ladder,
+    sampler: Sampler,
+    candidates: Mapping[str, list[Candidate]],
+    plan: IdeasPlan,
+    quiet: Quiet,
+) -> list[Row]:
+    """The setting of each method by the clock, on development prompts of every domain in turn."""
+    prompts = [
+        one
+        for number in range(math.ceil(sum(STAGES) / len(DOMAINS)) + 1)
+        for one in every_domain("development", number + 1)[number :: number + 1]
+    ]
+    write = partial(write_text, ladder, sampler=sampler, seed=plan.seed)
+    texts = [write(prompt, max_new_tokens=min(TUNING, plan.tokens)) for prompt in prompts]
+    texts.sort(key=lambda text: text.loops)
+    found = {}
+    for group, grid in candidates.items():
+        best = grid[0] if len(grid) == 1 else fastest(ladder, grid, texts, plan.seed, quiet)
+        found |= {method: one.name for method, one in best.items()}
+        print(
+            f"  {group}: {', '.join(dict.fromkeys(one.name for one in best.values()))}", flush=True
+        )
+    return [found]
+
+
+def fastest(
+    ladder: Ladder,
+    grid: Sequence[Candidate],
+    texts: Sequence[TargetText],
+    seed: int,
+    quiet: Quiet,
+) -> Candidate:
+    """The candidate whose methods together need the fewest seconds: all race on a few texts, the
+    better ones on more.
+    """
+    left = list(grid)
+    seconds: dict[tuple[str, str], float] = {}
+    used = 0
+    for added in STAGES:
+        settings = {(method, s.name): s for one in left for method, s in one.items()}
+        racing = our_contenders(ladder.target, [*settings.values()], ladder.target.runtime)
+        for one in racing:
+            one.run(texts[0].prompt_tokens, WARM_UP, seed)
+        for text in texts[used : used + added]:
+            raced = race(racing, text, ladder.target, seed=seed, quiet=quiet)
+            for key, trial in zip(settings, raced, strict=True):
+                seconds[key] = seconds.get(key, 0.0) + (trial.seconds or 0.0)
+        used += added
+        left.sort(key=lambda one: sum(seconds[method, s.name] for method, s in one.items()))
+        left = left[: max(2, math.ceil(KEPT * len(left)))]
+    return left[0]
+
+
+def _row(trial: Trial) -> Row:
+    return {
+        "prompt": trial.prompt,
+        "method": trial.method,
+        "setting": trial.setting,
+        "tokens": trial.tokens,
+        "rounds": trial.rounds,
+        "passes": _passes(trial.works[0]),
+        "seconds": trial.seconds,
+        "outside": trial.outside_seconds[0],
+        "repetition": trial.repetition,
+        "cores": trial.cores,
+        "date": trial.date,
+    }
+
+
+def _passes(work: Work) -> str:
+    """Passes by model and rows, such as "target 5:20 9:44; middle 1:132"."""
+    found: dict[str, dict[int, float]] = {}
+    for (model, rows, _), count in work.passes.items():
+        own = found.setdefault(model, {})
+        own[rows] = own.get(rows, 0) + count
+    return "; ".join(
+        f"{model} {' '.join(f'{rows}:{count:g}' for rows, count in sorted(own.items()))}"
+        for model, own in found.items()
+    )
+
+
+def compare_ideas(table: pd.DataFrame) -> pd.DataFrame:
+    """Speed of a method ÷ another's that lacks one idea, on the same prompts, with 95 % intervals:
+    per edition and sampler, over all prompts, by domain and by how much of a text repeats itself.
+    """
+    rows = []
+    for where, group in table.groupby(WHERE, sort=False):
+        both = group.pivot(index="prompt", columns="method", values=["tokens", "seconds"])
+        about = group[group.method == AUTOREGRESSIVE].set_index("prompt")
+        parts = {ALL: about.index} | {
+            domain: its.index for domain, its in about.groupby("domain", sort=False)
+        }
+        for band, (low, high) in BANDS.items():
+            parts[f"repetition {band}"] = about.index[about.repetition.between(low, high, "left")]
+        for part, names in parts.items():
+            some = both.loc[names]
+            for idea, pairs in PAIRS.items():
+                for method, base in pairs:
+                    own = (some["tokens", method], some["seconds", method])
+                    ratio = interval(*own, some["tokens", base], some["seconds", base])
+                    head = dict(zip(WHERE, where, strict=True))
+                    head |= {"part": part, "prompts": len(some), "idea": idea}
+                    rows.append(
+                        {**head, "method": method, "base": base, **named_interval("ratio", ratio)}
+                    )
+    return pd.DataFrame(rows)
+
+
+def read_finished(*places: Path | None) -> pd.DataFrame:
+    """The rows of earlier runs; raises ValueError for a table of another form."""
+    tables = [pd.DataFrame({name: np.array([], dtype=object) for name in COLUMNS})]
+    for place in places:
+        if place is not None and place.is_file():
+            found = pd.read_csv(place)
+            missing = sorted(set(COLUMNS) - set(found.columns))
+            if missing:
+                raise ValueError(
+                    f"{place} is no table of `specdec measure ideas`: it lacks {missing[0]}"
+                )
+            tables.append(found)
+    return pd.concat(tables)
+
+
+def with_others(found: pd.DataFrame, before: pd.DataFrame) -> pd.DataFrame:
+    """What was found, and of the rows before those of other prompts in the same state, and those of
+    editions and samplers that were not raced now.
+    """
+    keys = ["edition", "temperature"]
+    now = pd.MultiIndex.from_frame(found[keys].drop_duplicates())
+    raced = pd.MultiIndex.from_frame(before[keys]).isin(now)
+    same = [*keys, "state", "model", "max_new_tokens", "threads", "machine", "versions"]
+    current = pd.MultiIndex.from_frame(found[same].drop_duplicates())
+    equal = pd.MultiIndex.from_frame(before[same]).isin(current)
+    others = before[(~raced | equal) & ~(raced & before.prompt.isin(found.prompt))]
+    return pd.concat([found, others]) if len(others) else found

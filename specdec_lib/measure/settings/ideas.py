@@ -1,0 +1,139 @@
+"""Which methods `specdec measure ideas` races: each idea of both papers by itself, with one draft
+model. A chain and a tree, without and with an n-gram scout, without and with copies; and
+speculative decoding beside the cascades.
+"""
+
+from collections.abc import Callable, Iterator
+from itertools import product
+
+from specdec_lib.core.chance import Sampler
+from specdec_lib.core.protocols import Draft
+from specdec_lib.drafts.cascade.matrix import Matrix
+from specdec_lib.drafts.combined import FirstDraft, NoDraft
+from specdec_lib.drafts.staged import StagedTree
+from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
+from specdec_lib.measure.settings.ladder_drafts import COPIES, LadderDrafts, copies
+from specdec_lib.measure.settings.names import (
+    AUTOREGRESSIVE,
+    TOKEN_BY_TOKEN,
+    cascade_name,
+    chain_name,
+    tree_name,
+)
+from specdec_lib.measure.settings.setting import Setting
+from specdec_lib.workload import Ladder
+
+CHAIN = "chain"
+TREE = "tree"
+SPECULATIVE = "speculative decoding"
+VERTICAL = "vertical cascade"
+HORIZONTAL = "horizontal cascade"
+BOTH = "vertical and horizontal"
+COMB = "comb of both"
+SCOUT = ", scout"  # behind the name of a shape: it is fed by one
+COPIED = ", copies"  # … and stands behind copies
+FACTORIAL = tuple(
+    shape + scout + copied
+    for shape, scout, copied in product((CHAIN, TREE), ("", SCOUT), ("", COPIED))
+)
+METHODS = (AUTOREGRESSIVE, *FACTORIAL, SPECULATIVE, VERTICAL, HORIZONTAL, BOTH, COMB)
+# of each, twelve candidates: six shapes and two scouts, two numbers and a floor, or K matrices
+LENGTHS = (2, 3, 4, 5, 6, 8)
+TREES = ((4, 3), (6, 4), (8, 5), (8, 8), (12, 6), (16, 8))  # budget and depth
+SCOUTS = (2, 6)  # guesses of the n-gram table
+FLOORS = (0.0, 0.3)
+OWN = (1, 3, 5)  # tokens that the model contributes to a cascade
+LEAST = 2  # equal tokens before a copy, and copies that are worth a round
+WIDTH = 3  # of a comb
+
+Candidate = dict[str, Setting]
+"""A setting for each of the methods that are tuned together."""
+
+
+def idea_settings(ladder: Ladder, sampler: Sampler, model: str) -> dict[str, list[Candidate]]:
+    """By group of methods the candidates among which the clock chooses: the four chains have one
+    length and scout, the four trees one shape and scout, every other method is by itself.
+
+    model    of the ladder, which drafts: "draft" or "middle"
+
+    Raises ValueError for another one: no scout saves a pass of a draft that reads its target.
+    """
+    if model not in ("draft", "middle"):
+        raise ValueError(f'the ideas are raced with the model "draft" or "middle", got {model!r}')
+    drafts = LadderDrafts(ladder, sampler)
+    grids: dict[str, Iterator[dict[str, tuple[str, Draft]]]] = {
+        AUTOREGRESSIVE: iter([{AUTOREGRESSIVE: (TOKEN_BY_TOKEN, NoDraft())}]),
+        CHAIN: _chains(drafts, model),
+        TREE: _trees(drafts, model),
+        SPECULATIVE: (
+            {SPECULATIVE: (chain_name(model, *size), _chain(drafts, model, *size))}
+            for size in product(LENGTHS, FLOORS)
+        ),
+        VERTICAL: _cascades(drafts, model, VERTICAL, lambda own, more: ((own, 0), (0, more))),
+        HORIZONTAL: _cascades(drafts, model, HORIZONTAL, lambda own, more: ((own, more), (0, 0))),
+        BOTH: _cascades(drafts, model, BOTH, lambda own, more: ((own, more), (0, 4))),
+        COMB: _cascades(drafts, model, COMB, lambda own, more: ((own, more), (0, 4)), WIDTH),
+    }
+    return {
+        group: [
+            {method: Setting(*named, sampler, method=method) for method, named in one.items()}
+            for one in grid
+        ]
+        for group, grid in grids.items()
+    }
+
+
+def _chain(drafts: LadderDrafts, model: str, length: int, floor: float = 0.0) -> ChainDraft:
+    return drafts.chain(length, model=model, floor=floor)
+
+
+def _chains(drafts: LadderDrafts, model: str) -> Iterator[dict[str, tuple[str, Draft]]]:
+    for length in LENGTHS:
+        shape = _chain(drafts, model, length)
+        yield from _factors(drafts, model, CHAIN, chain_name(model, length), shape, length)
+
+
+def _trees(drafts: LadderDrafts, model: str) -> Iterator[dict[str, tuple[str, Draft]]]:
+    for budget, depth in TREES:
+        shape = drafts.tree(budget, depth, model=model)
+        yield from _factors(drafts, model, TREE, tree_name(model, budget, depth), shape, budget)
+
+
+def _factors(
+    drafts: LadderDrafts,
+    model: str,
+    method: str,
+    name: str,
+    shape: ChainDraft | TreeDraft,
+    budget: int,
+) -> Iterator[dict[str, tuple[str, Draft]]]:
+    """A shape alone and fed by a scout, and behind copies of as many tokens; per scout."""
+    for guesses in SCOUTS:
+        fed = StagedTree(shape, drafts.scout(guesses), guided=1)
+        scouted = f"{name}; n-gram scout of {guesses}"
+        first = f"copies of up to {budget}, else "
+        yield {
+            method: (name, shape),
+            method + SCOUT: (scouted, fed),
+            method + COPIED: (first + name, _behind_copies(shape, budget)),
+            method + SCOUT + COPIED: (first + scouted, _behind_copies(fed, budget)),
+        }
+
+
+def _behind_copies(draft: Draft, length: int) -> FirstDraft:
+    return FirstDraft((copies(length, LEAST), draft), LEAST)
+
+
+def _cascades(
+    drafts: LadderDrafts,
+    model: str,
+    method: str,
+    matrix: Callable[[int, int], Matrix],
+    width: int = 1,
+) -> Iterator[dict[str, tuple[str, Draft]]]:
+    """A model above Max-Gram, which copies alone, or goes on with bigrams as the paper's does."""
+    ends = {"": COPIES, ", with bigrams": drafts.ladder.max_gram}
+    for own, more, (said, last) in product(OWN, (4, 8), ends.items()):
+        entries = matrix(own, more)
+        name = cascade_name((model,), entries, width) + said
+        yield {method: (name, drafts.cascade((model,), entries, last=last, width=width))}
