@@ -150,11 +150,13 @@ def test_stored_texts_are_known_where_all_fits(ladder, prompts, tmp_path, monkey
     made = [write_texts(ladder, asked, one, seed=3, max_new_tokens=6) for one in samplers]
     for texts in made:
         save_texts(texts, text_file(texts[0].sampler))
-    found = known_texts([*samplers, Sampler(0.7)], 3, prompts=asked, max_new_tokens=6)
+    found = known_texts([*samplers, Sampler(0.7)], ladder, 3, prompts=asked, max_new_tokens=6)
     assert found == (*made[0], *made[1]) == stored_texts(samplers)
-    assert not known_texts(samplers, 2) and not known_texts(samplers, 3, max_new_tokens=7)
-    assert not known_texts(samplers, 3, prompts=prompts[:3])
-    assert not known_texts([Sampler(1.0, top_p=0.9)], 3)
+    assert not known_texts(samplers, ladder, 2) and not known_texts(
+        samplers, ladder, 3, max_new_tokens=7
+    )
+    assert not known_texts(samplers, ladder, 3, prompts=prompts[:3])
+    assert not known_texts([Sampler(1.0, top_p=0.9)], ladder, 3)
     for other in (prompts[3], replace(asked[0], text="another")):
         with pytest.raises(ValueError, match="no text of the prompt"):
             find_text(found, other)

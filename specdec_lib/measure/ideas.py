@@ -55,7 +55,8 @@ TUNING = 64  # new tokens per development prompt, at most
 KEPT = 1 / 3  # of the candidates, from stage to stage
 BANDS = {"below .1": (0.0, 0.1), ".1 to .3": (0.1, 0.3), "above .3": (0.3, 1.1)}  # repetition
 COLUMNS = """edition temperature top_k domain prompt method setting tokens rounds passes seconds
-    outside repetition cores date model max_new_tokens drafts threads state machine versions""".split()
+    outside repetition cores date model max_new_tokens drafts threads state machine
+    versions""".split()
 WHERE = ["edition", "temperature", "top_k"]
 PAIRS = {  # an idea, and which methods differ by it alone
     "tree": [(TREE, CHAIN), (TREE + SCOUT, CHAIN + SCOUT), (TREE + COPIED, CHAIN + COPIED)],

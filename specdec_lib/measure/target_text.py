@@ -191,12 +191,15 @@ def stored_texts(samplers: Sequence[Sampler] = SAMPLERS) -> tuple[TargetText, ..
 
 def known_texts(
     samplers: Sequence[Sampler],
+    ladder: Ladder,
     seed: int = 0,
     *,
     prompts: Sequence[Prompt] = (),
     max_new_tokens: int = 1,
 ) -> tuple[TargetText, ...]:
-    """The stored texts of those samplers that have this seed, all these prompts and the length."""
+    """The stored texts of those samplers that are of this ladder's target, and have this seed, all
+    these prompts and the length.
+    """
     found: list[TargetText] = []
     for sampler in samplers:
         if not text_file(sampler).is_file():
@@ -204,8 +207,13 @@ def known_texts(
         texts = load_texts(text_file(sampler))
         names = {(text.prompt, text.digest) for text in texts}
         first = texts[0]
-        fits = first.sampler == sampler and first.seed == seed and max_new_tokens <= first.limit
-        if fits and names >= {(prompt.name, _digest(prompt)) for prompt in prompts}:
+        same = (first.sampler, first.seed) == (sampler, seed)
+        same = same and first.target == ladder.card.get("target")
+        if (
+            same
+            and max_new_tokens <= first.limit
+            and names >= {(prompt.name, _digest(prompt)) for prompt in prompts}
+        ):
             found += texts
     return tuple(found)
 

@@ -125,6 +125,17 @@ def stored_tables(machine: str = "", *, folder: Path = PLACE) -> dict[str, pd.Da
     return {name: without_few(one) if "prompts" in one else one for name, one in found.items()}
 
 
+def pass_times(ladder: Ladder, machine: str = "") -> pd.DataFrame:
+    """The table "latency" with the pass times of a ladder's models on the fast runtime: the stored
+    one of a machine ("": the first), or of other models than the embedded ones what is timed here
+    and now.
+    """
+    if not ladder.is_own:
+        return stored_tables(machine)["latency"]
+    few = Ranges(rows=(1, 2, 4, 8, 16, 32), contexts=(64, 256), repeats=5)
+    return measure_table("latency", {"fast": ladder}, few, progress=False)
+
+
 def write_tables(ranges: Ranges, folder: Path) -> None:
     """Measure, and write each table as soon as it is there."""
     ladders = {name: load_ladder(device="cpu", runtime=name) for name in TIMED}

@@ -113,8 +113,8 @@ def _text(ladder: Ladder, prompt: Prompt, sampler: Sampler, seed: int) -> tuple[
     none is stored under this sampler, or one that is written now.
     """
     for one in (sampler, UNWARPED):
-        known = known_texts((one,), seed, prompts=[prompt], max_new_tokens=MOST_TOKENS)
-        if known and known[0].target == ladder.card.get("target"):
+        known = known_texts((one,), ladder, seed, prompts=[prompt], max_new_tokens=MOST_TOKENS)
+        if known:
             return find_text(known, prompt).tokens[:MOST_TOKENS]
     return write_text(ladder, prompt, sampler, seed=seed, max_new_tokens=MOST_TOKENS).tokens
 
