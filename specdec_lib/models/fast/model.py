@@ -79,10 +79,7 @@ class FastModel:
         self.vocabulary = len(output_weight(model))
         self.usage = Usage()
         self.max_positions = int(model.config.get_text_config().max_position_embeddings)
-        self._passes = passes_for(model)
-        self.threads = self._passes.threads
-        arithmetic = EDITIONS[edition].format(str(model.dtype).removeprefix("torch."))
-        self.runtime = f"fast: {arithmetic}, {self.threads} thread{'s' * (self.threads > 1)}"
+        self.run_on(torch.get_num_threads())
         head = model.get_output_embeddings()
         self._cut = head if isinstance(head, CutHead) else None
         self._others = self._cut and self._cut.others  # whose rows the weights hold too
@@ -96,6 +93,17 @@ class FastModel:
         )
         self._buffers = self.weights.buffers(min(self.max_positions, 1024) + SCRATCH)
         self._rotate(min(self.max_positions, 1024))
+
+    def run_on(self, threads: int) -> None:
+        """Run on so many threads from now on, as far as the machine has them; a small model runs on
+        one.  Raises ValueError for less than one.
+        """
+        if threads < 1:
+            raise ValueError(f"a model runs on 1 thread or more, got {threads}")
+        self._passes = passes_for(self.model, threads)
+        self.threads = self._passes.threads
+        arithmetic = EDITIONS[self.edition].format(str(self.model.dtype).removeprefix("torch."))
+        self.runtime = f"fast: {arithmetic}, {self.threads} thread{'s' * (self.threads > 1)}"
 
     @in_turn
     def forget(self) -> None:

@@ -22,11 +22,10 @@ class CompiledPasses(NamedTuple):
     threads: int
 
 
-def passes_for(model: PreTrainedModel) -> CompiledPasses:
-    """The compiled passes for a model: on PyTorch's number of threads for a large one."""
-    threads = torch.get_num_threads() if model.num_parameters() > SMALL else 1
+def passes_for(model: PreTrainedModel, threads: int) -> CompiledPasses:
+    """The compiled passes for a model: on so many threads for a large one."""
     threads = min(threads, THREADS)
-    if threads == 1:
+    if threads == 1 or model.num_parameters() <= SMALL:
         return CompiledPasses(kernels.one_thread, compiled_trees.grow_on_one_thread, 1)
     _start_threads()
     return CompiledPasses(kernels.many_threads, compiled_trees.grow_on_many_threads, threads)
