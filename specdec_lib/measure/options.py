@@ -74,6 +74,13 @@ Tokenizer = Annotated[
 ]
 Device = Annotated[str, Parameter(help='"auto", "cpu", "cuda", …')]
 Threads = Annotated[int | None, Parameter(help="of torch; by default torch's own choice")]
+ChosenThreads = Annotated[
+    int | None,
+    Parameter(
+        help="of torch; by default one or every core, whichever decodes sooner here, or what"
+        " OMP_NUM_THREADS says"
+    ),
+]
 Prompts = Annotated[str, Parameter(help="a prompt set by name, or a file FILE.jsonl")]
 Out = Annotated[Path | None, place("the folder that is written to")]
 OwnPrompts = Annotated[

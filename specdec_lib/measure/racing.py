@@ -14,7 +14,7 @@ import psutil
 from specdec_lib.core.protocols import LanguageModel
 from specdec_lib.measure.contenders import Contender, Continuation
 from specdec_lib.measure.near_ties import ROUNDING, TWO_PROGRAMS, near_tie
-from specdec_lib.measure.quiet import Quiet, cores_while
+from specdec_lib.measure.quiet import Quiet, Watched, watch
 from specdec_lib.measure.row_cache import Row, RowCache, key_of
 from specdec_lib.measure.target_text import TargetText, repetition, write_text
 from specdec_lib.measure.trial import Trial
@@ -43,16 +43,15 @@ def race(
     one another text: it would be timed for other work.
     """
     places = range(len(contenders))
-    made = {}
-    cores: dict[int, float] = {}
+    made: dict[int, Watched[Continuation]] = {}
     asked = (text.prompt_tokens, len(text.tokens), text.chance.seed)
     for place in random.Random(f"{seed}/{text.prompt}").sample(places, len(places)):
         run = partial(contenders[place].run, *asked)
-        made[place], cores[place] = quiet.timed(run) if quiet else cores_while(run)
+        made[place] = quiet.timed(run) if quiet else watch(run)
     trials = [
-        _trial(one, text, made[place], target, strict) for place, one in enumerate(contenders)
+        _trial(one, text, made[place].found, target, strict) for place, one in enumerate(contenders)
     ]
-    return [replace(one, cores=cores[place]) for place, one in enumerate(trials)]
+    return [replace(one, cores=made[place].cores) for place, one in enumerate(trials)]
 
 
 def race_prompts(

@@ -208,7 +208,7 @@ def known_texts(
         names = {(text.prompt, text.digest) for text in texts}
         first = texts[0]
         same = (first.sampler, first.seed) == (sampler, seed)
-        same = same and first.target == ladder.card.get("target")
+        same = same and first.target == ladder.card.get("target", "")
         if (
             same
             and max_new_tokens <= first.limit

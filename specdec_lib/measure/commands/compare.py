@@ -5,6 +5,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from specdec_lib.measure.options import (
+    ChosenThreads,
     Csv,
     Device,
     Dtype,
@@ -15,7 +16,6 @@ from specdec_lib.measure.options import (
     Runtime,
     Seed,
     Temperature,
-    Threads,
     Tokenizer,
     TopK,
     check_csv,
@@ -32,7 +32,7 @@ def compare(
     device: Device = "auto",
     dtype: Dtype = "float32",
     runtime: Annotated[Runtime, Parameter(help="of our loop: auto is fast if it can")] = "auto",
-    threads: Threads = None,
+    threads: ChosenThreads = None,
     prompts: Prompts = "chat",
     limit: Limit = 10,
     max_new_tokens: MaxNewTokens = 40,
@@ -51,6 +51,7 @@ def compare(
     from specdec_lib.core.chance import Sampler
     from specdec_lib.measure.comparing import SHOWN, compare_methods, given_prompts, heading
     from specdec_lib.measure.ratios import without_few
+    from specdec_lib.measure.thread_counts import choose_threads
     from specdec_lib.measure.verdict import method_summary, verdict
     from specdec_lib.workload import load_ladder
 
@@ -61,6 +62,8 @@ def compare(
     ladder = load_ladder(
         target, draft, warn=False, tokenizer=tokenizer, device=device, dtype=dtype, runtime=runtime
     )
+    if threads is None and ladder.target.model.device.type == "cpu":
+        print(choose_threads(ladder, sampler), flush=True)
     about = f"prompts: {len(asked)} of {prompts}, at most {max_new_tokens} tokens each"
     print(heading(ladder, sampler, about, runtime), flush=True)
     rows = compare_methods(ladder, asked, sampler, max_new_tokens=max_new_tokens, seed=seed)

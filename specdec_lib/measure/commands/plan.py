@@ -7,6 +7,7 @@ from cyclopts import Parameter
 
 from specdec_lib.core.files import check_output
 from specdec_lib.measure.options import (
+    ChosenThreads,
     Device,
     Dtype,
     MaxNewTokens,
@@ -16,7 +17,6 @@ from specdec_lib.measure.options import (
     Scheduler,
     Seed,
     Temperature,
-    Threads,
     Tokenizer,
     TopK,
     place,
@@ -32,7 +32,7 @@ def plan(
     device: Device = "auto",
     dtype: Dtype = "float32",
     runtime: Annotated[Runtime, Parameter(help="of our loop: auto is fast if it can")] = "auto",
-    threads: Threads = None,
+    threads: ChosenThreads = None,
     prompts: Prompts = "chat",
     limit: Annotated[int, Parameter(help="the first so many prompts of each split")] = 10,
     max_new_tokens: MaxNewTokens = 64,
@@ -55,6 +55,7 @@ def plan(
     from specdec_lib.core.chance import Sampler
     from specdec_lib.measure.cluster import LadderRecipe, opened
     from specdec_lib.measure.plan import write_plan
+    from specdec_lib.measure.thread_counts import choose_threads
     from specdec_lib.workload import SPLITS, load_prompts
 
     use_threads(threads)
@@ -63,6 +64,8 @@ def plan(
     both = (load_prompts(prompts, development, limit), load_prompts(prompts, held_out, limit))
     recipe = LadderRecipe(target, draft, None, tokenizer, device, dtype, runtime, int8_drafts=True)
     ladder = recipe.load(warn=False)
+    if threads is None and ladder.target.model.device.type == "cpu":
+        print(choose_threads(ladder, sampler), flush=True)
     limits = {"tokens": max_new_tokens, "settings": settings, "seed": seed}
     about = {"source": prompts, "asked": runtime}
     with opened(scheduler, recipe) as cluster:

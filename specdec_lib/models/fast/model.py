@@ -13,14 +13,7 @@ from transformers import PreTrainedModel
 from specdec_lib.core.chance import Chance
 from specdec_lib.core.context import Context
 from specdec_lib.core.locking import in_turn
-from specdec_lib.core.protocols import (
-    Ranked,
-    Scout,
-    StateKeeper,
-    Usage,
-    check_logits,
-    check_root,
-)
+from specdec_lib.core.protocols import Ranked, Scout, StateKeeper, Usage, check_logits, check_root
 from specdec_lib.core.tree import MatchTable, TokenTree
 from specdec_lib.models.cached.path_memory import BranchMemory, PassPlan, weakly
 from specdec_lib.models.cached.windows import check_layers, check_window, reach_of

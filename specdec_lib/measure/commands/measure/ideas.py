@@ -60,7 +60,7 @@ def ideas(
     finished = pd.concat([before, read_finished(*(one for one in stored if one != place))])
     plan = IdeasPlan(tuple(editions or IdeasPlan.editions), model, max_new_tokens)
     asked = judged_prompts(prompts, limit)
-    raced = measure_ideas(asked, plan, Quiet(threads, busy), finished)
+    raced = measure_ideas(asked, plan, Quiet(busy), finished)
     found = with_others(pd.concat(raced), before)
     write_csv(found, place, 6)
     ratios = compare_ideas(found)

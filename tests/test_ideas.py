@@ -1,0 +1,211 @@
+"""The race of each idea by itself: who races, who is chosen, what is kept, what is compared."""
+
+from itertools import product
+
+import pandas as pd
+import pytest
+from tiny import tiny_ladder
+
+from specdec_lib.core.chance import Chance, Sampler
+from specdec_lib.core.context import Context
+from specdec_lib.drafts.combined import FirstDraft
+from specdec_lib.measure import fingerprints, ideas, racing
+from specdec_lib.measure.fingerprints import decoding
+from specdec_lib.measure.ideas import (
+    COLUMNS,
+    PAIRS,
+    IdeasPlan,
+    compare_ideas,
+    measure_ideas,
+    read_finished,
+    with_others,
+)
+from specdec_lib.measure.quiet import Quiet
+from specdec_lib.measure.settings.ideas import (
+    CHAIN,
+    COPIED,
+    FACTORIAL,
+    METHODS,
+    SCOUT,
+    TREE,
+    idea_settings,
+)
+from specdec_lib.measure.settings.names import AUTOREGRESSIVE
+from specdec_lib.measure.target_text import chosen_prompts
+from tests.verbs import run
+
+pytestmark = pytest.mark.usefixtures("unchecked")
+SAMPLERS = (Sampler(0), Sampler(1.0, top_k=50))
+BUSY = Quiet(busy=True)
+
+
+@pytest.mark.parametrize("model", ["draft", "middle"])
+@pytest.mark.parametrize("sampler", SAMPLERS)
+def test_every_method_has_as_many_candidates_and_its_factors_the_same_size(model, sampler):
+    groups = idea_settings(tiny_ladder(), sampler, model)
+    counts = {name: len(grid) for name, grid in groups.items()}
+    assert counts.pop(AUTOREGRESSIVE) == 1 and set(counts.values()) == {12}
+    assert {method for grid in groups.values() for method in grid[0]} == set(METHODS)
+    for shape, candidate in product((CHAIN, TREE), range(12)):
+        one = groups[shape][candidate]
+        alone, behind = one[shape].draft, one[shape + COPIED].draft
+        assert isinstance(behind, FirstDraft) and behind.parts[1] == alone
+        size = alone.length if shape == CHAIN else alone.budget
+        assert behind.parts[0].length == size
+        assert one[shape + SCOUT].draft.draft == alone
+        assert one[shape + SCOUT + COPIED].draft.parts[1] == one[shape + SCOUT].draft
+
+
+def test_a_scout_changes_no_guess_and_may_save_passes():
+    ladder = tiny_ladder()
+    groups = idea_settings(ladder, SAMPLERS[1], "middle")
+    context = Context.of(ladder.encode(chosen_prompts("chat", "held-out", 1)[0]))
+    chance = Chance(3, SAMPLERS[1])
+    for shape in (CHAIN, TREE):
+        for one in groups[shape]:
+            trees = [one[name].draft.propose(context, chance) for name in (shape, shape + SCOUT)]
+            assert trees[0].tokens == trees[1].tokens and trees[0].parents == trees[1].parents
+    chain = groups[CHAIN][-1][CHAIN].draft.propose(context, chance)
+    tree = groups[TREE][-1][TREE].draft.propose(context, chance)
+    assert chain.tokens != tree.tokens  # the control: another shape guesses otherwise
+
+
+def test_no_scout_helps_a_draft_that_reads_its_target():
+    with pytest.raises(ValueError, match='"draft" or "middle", got \'reading\''):
+        idea_settings(tiny_ladder(reads=True), Sampler(0), "reading")
+
+
+def test_pairs_differ_by_one_idea():
+    for idea, pairs in PAIRS.items():
+        for method, base in pairs:
+            assert method in METHODS and base in METHODS and method != base
+            if idea == "tree":
+                assert method.replace(TREE, CHAIN) == base
+            elif idea == "second stage":
+                assert method.replace(SCOUT, "") == base and SCOUT in method
+            elif idea == "copies":
+                assert method.removesuffix(COPIED) == base
+    assert len(FACTORIAL) == 8 and len(METHODS) == 14
+
+
+@pytest.fixture
+def small(monkeypatch):
+    """The race with a tiny ladder, two candidates of each kind and 8 tokens; says what raced."""
+    raced = []
+
+    def few(ladder, sampler, model):
+        groups = idea_settings(ladder, sampler, model)
+        return {name: grid[:2] for name, grid in groups.items()}
+
+    def race(contenders, text, *given, **more):
+        raced.append(text.prompt)
+        return real(contenders, text, *given, **more)
+
+    real = racing.race
+    monkeypatch.setattr(racing, "race", race)
+    monkeypatch.setattr(ideas, "race", race)
+    monkeypatch.setattr(ideas, "idea_settings", few)
+    monkeypatch.setattr(ideas, "load_ladder", lambda **given: tiny_ladder())
+    monkeypatch.setattr(ideas, "TUNING", 8)
+    monkeypatch.setattr(ideas, "STAGES", (1, 1))
+    return raced
+
+
+def test_a_race_goes_on_where_its_table_ends(small, tmp_path, monkeypatch):
+    monkeypatch.setattr(ideas, "cache_folder", lambda: tmp_path / "cache")
+    plan = IdeasPlan(("exact",), "middle", 8)
+    prompts = chosen_prompts("chat", "held-out", 2)
+    first = pd.concat(measure_ideas(prompts[:1], plan, BUSY, read_finished(None)))
+    assert list(first) == COLUMNS and len(first) == 2 * len(METHODS)
+    assert (first.state == decoding()).all() and (first.tokens <= 8).all()
+    place = tmp_path / "ideas.csv"
+    first.to_csv(place, index=False)
+    small.clear()
+    both = pd.concat(measure_ideas(prompts, plan, BUSY, read_finished(place)))
+    assert set(small) == {prompts[1].name}, "only the new prompt is timed, and nothing tuned"
+    assert len(both) == 4 * len(METHODS)
+    assert both.groupby(["temperature", "method"]).setting.nunique().max() == 1
+    old = read_finished(place).assign(state="older")
+    small.clear()
+    monkeypatch.setattr(ideas, "cache_folder", lambda: tmp_path / "another")
+    again = pd.concat(measure_ideas(prompts[:1], plan, BUSY, old))
+    assert prompts[0].name in small and (again.state == decoding()).all()
+    counted = ["tokens", "rounds", "passes"]
+    same = first[first.method == AUTOREGRESSIVE][counted].to_numpy().tolist()
+    assert again[again.method == AUTOREGRESSIVE][counted].to_numpy().tolist() == same
+
+
+def test_rows_that_were_not_raced_now_stay_if_they_are_of_the_same_state():
+    keys = {"state": "now", "model": "middle", "max_new_tokens": 8, "threads": 1}
+    keys |= {"machine": "this", "versions": "these", "edition": "exact", "temperature": 0.0}
+    found = pd.DataFrame([{**keys, "prompt": "a", "seconds": 2.0}])
+    rows = [
+        ("a", "now", "exact"),
+        ("b", "now", "exact"),
+        ("c", "old", "exact"),
+        ("d", "old", "int8"),
+    ]
+    before = pd.DataFrame(
+        [
+            {**keys, "prompt": name, "state": state, "edition": edition, "seconds": 1.0}
+            for name, state, edition in rows
+        ]
+    )
+    kept = with_others(found, before).set_index("prompt").seconds.to_dict()
+    assert kept == {"a": 2.0, "b": 1.0, "d": 1.0}
+
+
+def test_another_table_is_refused(tmp_path):
+    place = tmp_path / "other.csv"
+    place.write_text("prompt,seconds\na,1\n")
+    with pytest.raises(ValueError, match="no table of `specdec measure ideas`: it lacks cores"):
+        read_finished(place)
+
+
+def test_ratios_are_paired_and_of_parts():
+    rows = []
+    for number, method in product(range(12), METHODS):
+        seconds = (1 + number) * (0.5 if TREE in method else 1.0)  # trees are twice as fast
+        repeats = 0.0 if number < 10 else 0.5
+        names = {"edition": "exact", "temperature": 0.0, "top_k": 0, "domain": f"kind {number % 2}"}
+        names |= {"prompt": f"p{number}", "method": method, "repetition": repeats}
+        rows.append({**names, "tokens": 10, "seconds": seconds})
+    found = compare_ideas(pd.DataFrame(rows)).set_index(["part", "method", "base"])
+    whole = found.loc["all"]
+    assert whole.loc[(TREE, CHAIN), ["ratio", "ratio_low", "ratio_high"]].tolist() == [2, 2, 2]
+    assert whole.loc[(CHAIN + SCOUT, CHAIN), "ratio"] == 1
+    assert set(found.index.unique("part")) == {
+        "all",
+        "kind 0",
+        "kind 1",
+        "repetition below .1",
+        "repetition .1 to .3",
+        "repetition above .3",
+    }
+    assert found.loc["repetition below .1"].prompts.max() == 10
+    assert found.loc["repetition above .3"].ratio_low.isna().all()  # two prompts: no interval
+
+
+def test_the_state_is_of_code_and_drafts_alone(monkeypatch, tmp_path):
+    path = tmp_path / "one.py"
+    path.write_text('"""Words."""\n\n\ndef run():\n    """More."""\n    return 1  # said\n')
+    first = fingerprints._without_words(path)
+    path.write_text('"""Other words."""\n\n\ndef run():\n    """Others."""\n    return 1\n')
+    assert fingerprints._without_words(path) == first
+    path.write_text('"""Words."""\n\n\ndef run():\n    """More."""\n    return 2  # said\n')
+    assert fingerprints._without_words(path) != first
+    before = decoding()
+    monkeypatch.setattr(fingerprints, "DECODING", fingerprints.DECODING[1:])
+    decoding.cache_clear()
+    assert decoding() != before
+    monkeypatch.undo()
+    decoding.cache_clear()
+    assert decoding() == before
+
+
+def test_the_verb_refuses_before_it_works(tmp_path, monkeypatch):
+    monkeypatch.setattr(ideas, "measure_ideas", lambda *given: pytest.fail("it works"))
+    with pytest.raises(ValueError, match=r"--csv names a file that ends in .csv"):
+        run("measure", "ideas", "--csv", str(tmp_path / "ideas.txt"))
+    with pytest.raises(ValueError, match="counts from 1, got 0"):
+        run("measure", "ideas", "--limit", "0")
