@@ -51,7 +51,8 @@ def race(
     trials = [
         _trial(one, text, made[place].found, target, strict) for place, one in enumerate(contenders)
     ]
-    return [replace(one, cores=made[place].cores) for place, one in enumerate(trials)]
+    day = time.strftime("%Y-%m-%d")
+    return [replace(one, cores=made[place].cores, date=day) for place, one in enumerate(trials)]
 
 
 def race_prompts(
@@ -133,7 +134,6 @@ def _trial(
         margin=tie.margin if tie else None,
         rounding=tie.verdict == ROUNDING if tie else None,
         load=psutil.getloadavg()[0],
-        date=time.strftime("%Y-%m-%d"),
         works={} if found.work is None else {0: found.work},
         outside_seconds={} if found.work is None else {0: found.outside},
     )
