@@ -26,6 +26,10 @@ CURVE = LATENCY[(LATENCY.model == "target") & (LATENCY.runtime == "fast")]
 LINE = CURVE[CURVE.context_tokens == CURVE.context_tokens.min()]
 MAP = stored("05_break_even").query("speed_up.notna()").astype({"length": int})
 LENGTHS = MAP.drop_duplicates("length").assign(tokens_per_round=2.0)
+PLACES = pd.DataFrame(
+    [("tree over chain", "<here>", "measured machine", 1.5, 0.1, 1.2)],
+    columns=["claim", "name", "kind", "sixteen", "draft", "gain"],
+)
 PAIRS = pd.DataFrame([("target ← draft", 0.6, 0.3)], columns=["pair", "acceptance_rate", "cost"])
 SWEPT = stored("05_sweeps").query("temperature == 0")
 SWEPT = SWEPT.assign(sweep="domain", value=SWEPT.domain)
@@ -43,7 +47,7 @@ ewif_by_drafters=04_ewif position=04_position swi_by_drafters=04_swi walltime=04
 sensitivity=04_sensitivity cascade_ablation=04_ablation lenience=04_lenience
 free_drafts=04_free latency=05_latency predicted_speeds=05_predicted
 setting_speed_ups=05_settings plans=05_plans off_switches=05_off_switch versus=05_versus
-verifiers=07_verifiers scorecard=06_scorecard
+verifiers=07_verifiers scorecard=06_scorecard waterfall=06_steps idea_ratios=06_ideas
 """.split()
 CASES = {figure: (name, {}) for figure, name in (pair.split("=") for pair in PLAIN)} | {
     "shapes": ("01_shapes", {"title": ""}),
@@ -60,6 +64,7 @@ CASES = {figure: (name, {}) for figure, name in (pair.split("=") for pair in PLA
     "speed_surface": ("05_surface", {"about": "greedy"}),
     "speed_sweep": (SWEPT, {}),
     "break_even": (MAP, {"points": PAIRS, "title": "", "here": (0.4, 0.5)}),
+    "claim_maps": ("08_maps", {"points": PLACES, "about": "<b>"}),
     "chain_lengths": (LENGTHS, {"length": 2, "title": ""}),
 }
 SEVERAL = (  # marks of one figure that agree in everything but their numbers

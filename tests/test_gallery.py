@@ -89,8 +89,8 @@ def test_a_claim_that_the_scorecard_lacks_is_said_to_be_missing(tmp_path):
     for claims, known in (["staged Table 9"], scores), (["staged Table 1"], None):
         [said] = numbers_beside(claims, known)
         assert not said.rows and said.caption.startswith(f"{claims[0]}: not in {SCORECARD}")
-    [whole] = numbers_beside(["staged Table 1"], scores)
-    [part] = numbers_beside(["staged Table 1: staged, top-k"], scores)
+    [whole] = numbers_beside(["cascade Table 4"], scores)
+    [part] = numbers_beside(["cascade Table 4: K00 = 3"], scores)
     assert part.rows == whole.rows[-1:] and part.caption == whole.caption
     assert read_scorecard(tmp_path) is None
     (tmp_path / SCORECARD).write_text("paper,item\n")

@@ -11,12 +11,12 @@ from specdec_lib.core.context import Context
 from specdec_lib.drafts.combined import FirstDraft
 from specdec_lib.measure import fingerprints, ideas, racing
 from specdec_lib.measure.fingerprints import decoding
+from specdec_lib.measure.idea_tables import PAIRS, compare_ideas
 from specdec_lib.measure.ideas import (
     COLUMNS,
-    PAIRS,
     IdeasPlan,
-    compare_ideas,
     measure_ideas,
+    race_ideas,
     read_finished,
     with_others,
 )
@@ -135,6 +135,18 @@ def test_a_race_goes_on_where_its_table_ends(small, tmp_path, monkeypatch):
     assert again[again.method == AUTOREGRESSIVE][counted].to_numpy().tolist() == same
 
 
+def test_a_table_keeps_the_prompts_that_are_not_asked_for(small, tmp_path, monkeypatch):
+    monkeypatch.setattr(ideas, "cache_folder", lambda: tmp_path / "cache")
+    monkeypatch.setattr(ideas, "MEASURED", tmp_path)
+    plan, place = IdeasPlan(("exact",), "middle", 8), tmp_path / "mine.csv"
+    prompts = chosen_prompts("chat", "held-out", 2)
+    race_ideas(place, prompts, plan, BUSY).to_csv(place, index=False)
+    small.clear()
+    again = race_ideas(place, prompts[1:], plan, BUSY)
+    assert not small and len(again) == 4 * len(METHODS)
+    assert set(again.prompt) == {one.name for one in prompts}
+
+
 def test_rows_that_were_not_raced_now_stay_if_they_are_of_the_same_state():
     keys = {"state": "now", "model": "middle", "max_new_tokens": 8, "threads": 1}
     keys |= {"machine": "this", "versions": "these", "edition": "exact", "temperature": 0.0}
@@ -158,7 +170,7 @@ def test_rows_that_were_not_raced_now_stay_if_they_are_of_the_same_state():
 def test_another_table_is_refused(tmp_path):
     place = tmp_path / "other.csv"
     place.write_text("prompt,seconds\na,1\n")
-    with pytest.raises(ValueError, match="no table of `specdec measure ideas`: it lacks cores"):
+    with pytest.raises(ValueError, match="no table of `specdec measure ideas`: it lacks context"):
         read_finished(place)
 
 

@@ -12,6 +12,7 @@ NOTEBOOKS = Path(__file__).resolve().parents[1] / "notebooks"
 ALL = sorted(NOTEBOOKS.glob("*.ipynb"))
 LARGEST_BYTES = 300_000  # without indentation, which depends on who stored the file
 LONGEST_CELL_LINES = 15
+MOST_PARAMETERS = 16  # a line each
 WIDGET = "application/vnd.jupyter.widget-view+json"
 BANNED = {ast.FunctionDef: "def", ast.AsyncFunctionDef: "def", ast.ClassDef: "class"}
 
@@ -39,7 +40,9 @@ def problems(notebook: dict) -> list[str]:
         found.append("widget state is stored")
     for cell in code:
         first = source(cell).splitlines()[0]
-        found += [f"{problem}: {first!r}" for problem in code_problems(source(cell))]
+        declares = "parameters" in cell["metadata"].get("tags", [])
+        most = MOST_PARAMETERS if declares else LONGEST_CELL_LINES
+        found += [f"{problem}: {first!r}" for problem in code_problems(source(cell), most)]
         if cell["execution_count"] is None:
             found.append(f"a cell was never run: {first!r}")
         if any(WIDGET in output.get("data", {}) for output in cell["outputs"]):
@@ -49,9 +52,9 @@ def problems(notebook: dict) -> list[str]:
     return found
 
 
-def code_problems(text: str) -> Iterator[str]:
+def code_problems(text: str, most: int) -> Iterator[str]:
     lines = text.splitlines()
-    if len(lines) > LONGEST_CELL_LINES:
+    if len(lines) > most:
         yield f"a cell has {len(lines)} lines"
     if "widgets." in lines[-1] and lines[-1].rstrip().endswith(";"):
         yield "an explorer is made and not shown"

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import own_models
+import papermill
 import pytest
 import torch
 import transformers as hub
@@ -21,6 +22,7 @@ from specdec_lib.models.fast.model import FastModel
 from specdec_lib.suite.distil import own, own_text, writing
 from specdec_lib.suite.distil.own import layers_read, make_ladder, own_layers
 from specdec_lib.suite.distil.own_text import OwnPlan
+from specdec_lib.suite.notebook import NOTEBOOKS
 from specdec_lib.workload import load_ladder
 
 PLAN = OwnPlan(answer_tokens=1500, looks=1, batch_tokens=512, sequences=4, sampled=500, matched=1)
@@ -79,6 +81,21 @@ def test_the_ladder_of_ones_own_target_decodes_exactly_on_every_runtime(family, 
                 tree = TreeDraft(draft, budget=6, depth=3, match=match)
                 found = decode(ladder.target, tree, given, Chance(1, sampler), max_new_tokens=24)
                 assert found.tokens == plain.tokens
+
+
+def test_a_notebook_takes_it(tmp_path, monkeypatch):
+    monkeypatch.setenv("SPECDEC_FIGURES", str(tmp_path / "figures"))
+    make_ladder(target(tmp_path / "target"), tmp_path / "ladder", PLAN)
+    notebook = NOTEBOOKS / "01_tree_construction.ipynb"
+    given = {"models": str(tmp_path / "ladder"), "prompts": 2, "max_new_tokens": 16}
+    ran = papermill.execute_notebook(
+        str(notebook), str(tmp_path / "ran.ipynb"), given, progress_bar=False, cwd=NOTEBOOKS.parent
+    )
+    said = "".join(
+        output.get("text", "") for cell in ran.cells for output in cell.get("outputs", ())
+    )
+    assert "decoded:" in said and "stored texts" not in said, "no text of another target is taken"
+    assert (tmp_path / "figures" / "01_speed_up.csv").is_file()
 
 
 def test_a_run_that_was_interrupted_again_and_again_gives_the_same_ladder(tmp_path, monkeypatch):

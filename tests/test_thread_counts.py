@@ -9,6 +9,7 @@ from specdec_lib.core.chance import Sampler
 from specdec_lib.measure import thread_counts
 from specdec_lib.measure.contenders import Continuation
 from specdec_lib.measure.quiet import Quiet
+from specdec_lib.measure.race_table import GUIDE, MEASURED
 from specdec_lib.measure.settings.names import AUTOREGRESSIVE
 from specdec_lib.measure.target_text import chosen_prompts
 from specdec_lib.measure.thread_counts import (
@@ -98,3 +99,13 @@ def test_the_ratio_is_of_one_thread():
 def test_one_thread_is_among_those_compared():
     with pytest.raises(ValueError, match=r"compared with one thread, got \(2,\)"):
         run("measure", "threads", "--counts", "2")
+
+
+def test_what_the_guide_says_of_a_second_thread_is_measured():
+    stored = pd.read_csv(MEASURED / "threads_amd-epyc-avx512-bf16.csv")
+    table = threads_beside(stored).query("threads == 2")
+    assert stored.prompt.nunique() == 12 and (table.ratio_low > 1).all()
+    guide = " ".join(GUIDE.read_text(encoding="utf-8").split())
+    for method, words in {AUTOREGRESSIVE: "plain decoding", TREE: "the quickest tree"}.items():
+        own = table[table.method == method].ratio
+        assert f"{words} {own.min():.2f} to {own.max():.2f} times" in guide

@@ -24,20 +24,10 @@ from specdec_lib.measure.latency.passes import machine_name
 from specdec_lib.measure.quiet import Quiet
 from specdec_lib.measure.race_table import MEASURED
 from specdec_lib.measure.racing import WARM_UP, race, race_prompts
-from specdec_lib.measure.ratios import ALL, interval, named_interval, sampling_of
+from specdec_lib.measure.ratios import sampling_of
 from specdec_lib.measure.row_cache import Row, RowCache
 from specdec_lib.measure.settings.ideas import (
-    AUTOREGRESSIVE,
-    BOTH,
-    CHAIN,
-    COMB,
-    COPIED,
-    HORIZONTAL,
     METHODS,
-    SCOUT,
-    SPECULATIVE,
-    TREE,
-    VERTICAL,
     Candidate,
     idea_settings,
 )
@@ -53,24 +43,10 @@ EDITIONS = {"exact": "fast", "int8": "int8"}  # of the target, and the runtime i
 STAGES = (2, 4)  # development prompts that each stage of the tuning adds
 TUNING = 64  # new tokens per development prompt, at most
 KEPT = 1 / 3  # of the candidates, from stage to stage
-BANDS = {"below .1": (0.0, 0.1), ".1 to .3": (0.1, 0.3), "above .3": (0.3, 1.1)}  # repetition
-COLUMNS = """edition temperature top_k domain prompt method setting tokens rounds passes seconds
-    outside repetition cores date model max_new_tokens drafts threads state machine
+COLUMNS = """edition temperature top_k domain prompt method setting tokens rounds passes context
+    seconds outside repetition cores date model max_new_tokens drafts threads state machine
     versions""".split()
 WHERE = ["edition", "temperature", "top_k"]
-PAIRS = {  # an idea, and which methods differ by it alone
-    "tree": [(TREE, CHAIN), (TREE + SCOUT, CHAIN + SCOUT), (TREE + COPIED, CHAIN + COPIED)],
-    "second stage": [
-        (shape + SCOUT + copied, shape + copied)
-        for shape in (CHAIN, TREE)
-        for copied in ("", COPIED)
-    ],
-    "copies": [
-        (shape + scout + COPIED, shape + scout) for shape in (CHAIN, TREE) for scout in ("", SCOUT)
-    ],
-    "cascade": [(one, SPECULATIVE) for one in (VERTICAL, HORIZONTAL, BOTH, COMB)],
-    "all together": [(one, AUTOREGRESSIVE) for one in METHODS[1:]],
-}
 
 
 @dataclass(frozen=True)
@@ -90,6 +66,19 @@ class IdeasPlan:
 def ideas_file(machine: str, *, published: bool = False) -> Path:
     """Where the race of a machine is stored; published prompts are not in the repository."""
     return MEASURED / f"ideas{'_published' if published else ''}_{machine}.csv"
+
+
+def race_ideas(
+    place: Path | None, prompts: Sequence[Prompt], plan: IdeasPlan, quiet: Quiet
+) -> pd.DataFrame:
+    """What the table at a place is to be: what it holds, with these prompts raced that it lacks.
+    Settings that were tuned for another stored table of this machine are taken over.
+    """
+    stored = [ideas_file(machine_name(), published=published) for published in (False, True)]
+    before = read_finished(place)
+    others = read_finished(*(one for one in stored if one != place))
+    raced = measure_ideas(prompts, plan, quiet, pd.concat([before, others]))
+    return with_others(pd.concat(raced), before)
 
 
 def measure_ideas(
@@ -115,7 +104,7 @@ def measure_ideas(
             yield found.assign(**place, top_k=sampler.top_k or 0, **same)[COLUMNS]
 
 
-def _same(plan: IdeasPlan) -> dict[str, object]:
+def _same(plan: IdeasPlan) -> dict[str, str | int]:
     """What has to be the same for rows to stand side by side."""
     versions = f"python {platform.python_version()}, torch {torch.__version__}"
     return {
@@ -147,7 +136,7 @@ def _one_group(
         tuned = partial(_tuned, ladder, sampler, candidates, plan, quiet)
         [chosen] = RowCache(folder).rows("chosen", tuned)
     else:
-        chosen = known.drop_duplicates("method").set_index("method").setting.to_dict()
+        chosen = dict(zip(known.method, known.setting, strict=True))
     racing = _contenders(ladder, candidates, chosen)
     whole = known.groupby("prompt").filter(lambda rows: len(rows) == len(METHODS))
     asked = {prompt.name: prompt.domain for prompt in prompts}
@@ -237,6 +226,7 @@ def _row(trial: Trial) -> Row:
         "tokens": trial.tokens,
         "rounds": trial.rounds,
         "passes": _passes(trial.works[0]),
+        "context": _context(trial.works[0]),
         "seconds": trial.seconds,
         "outside": trial.outside_seconds[0],
         "repetition": trial.repetition,
@@ -257,31 +247,10 @@ def _passes(work: Work) -> str:
     )
 
 
-def compare_ideas(table: pd.DataFrame) -> pd.DataFrame:
-    """Speed of a method ÷ another's that lacks one idea, on the same prompts, with 95 % intervals:
-    per edition and sampler, over all prompts, by domain and by how much of a text repeats itself.
-    """
-    rows = []
-    for where, group in table.groupby(WHERE, sort=False):
-        both = group.pivot(index="prompt", columns="method", values=["tokens", "seconds"])
-        about = group[group.method == AUTOREGRESSIVE].set_index("prompt")
-        parts = {ALL: about.index} | {
-            domain: its.index for domain, its in about.groupby("domain", sort=False)
-        }
-        for band, (low, high) in BANDS.items():
-            parts[f"repetition {band}"] = about.index[about.repetition.between(low, high, "left")]
-        for part, names in parts.items():
-            some = both.loc[names]
-            for idea, pairs in PAIRS.items():
-                for method, base in pairs:
-                    own = (some["tokens", method], some["seconds", method])
-                    ratio = interval(*own, some["tokens", base], some["seconds", base])
-                    head = dict(zip(WHERE, where, strict=True))
-                    head |= {"part": part, "prompts": len(some), "idea": idea}
-                    rows.append(
-                        {**head, "method": method, "base": base, **named_interval("ratio", ratio)}
-                    )
-    return pd.DataFrame(rows)
+def _context(work: Work) -> int:
+    """Tokens before a pass of the target, on average."""
+    own = {place: count for place, count in work.passes.items() if place[0] == work.target}
+    return round(sum(context * n for (_, _, context), n in own.items()) / sum(own.values()))
 
 
 def read_finished(*places: Path | None) -> pd.DataFrame:

@@ -98,6 +98,13 @@ Temperature = Annotated[float, Parameter(help="of sampling; 0 is greedy")]
 TopK = Annotated[int | None, Parameter(help="sample among the k likeliest tokens")]
 Seed = Annotated[int, Parameter(help="of all randomness")]
 Csv = Annotated[Path | None, place("where the table is written, a file that ends in .csv")]
+OtherPrices = Annotated[
+    Path | None,
+    place(
+        "a table of another machine's seconds, with columns model, rows and seconds (`measure"
+        " passes`): the plan is for that machine, by forecast alone"
+    ),
+]
 Scheduler = Annotated[
     str | None,
     Parameter(

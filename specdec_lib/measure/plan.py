@@ -37,7 +37,7 @@ from specdec_lib.measure.settings.setting import Setting
 from specdec_lib.measure.text_writing import write_texts
 from specdec_lib.measure.trial import whole
 from specdec_lib.measure.verdict import HARDLY
-from specdec_lib.theory import Margin, margin
+from specdec_lib.theory import Margin, PassTable, margin
 from specdec_lib.workload import Ladder, Prompt
 
 TOKENS = 64  # new tokens per prompt, at most, as usual
@@ -60,7 +60,8 @@ class Plan:
     forecasts    `measure.planning.forecasts` of every setting on development prompts
     policy       per situation (`drafts.planned.situation`) the setting that is worth most
     held_out     rows of `ratio_table` over plain decoding, which is the first; the second has the
-                 best forecast, the third the best of another method; the last is FREE
+                 best forecast, the third the best of another method; the last is FREE. Empty where
+                 the prices are another machine's: nothing can be clocked on it here
     margin       how sensitive the forecast gain of the second is
     """
 
@@ -84,6 +85,7 @@ def make_plan(
     settings: Annotated[int, Within(1)] = SETTINGS,
     seed: int = 0,
     cluster: Cluster | None = None,
+    prices: Mapping[str, PassTable] | None = None,
 ) -> Plan:
     """The plan for these models and prompts on this machine, which should do nothing else.
 
@@ -92,16 +94,12 @@ def make_plan(
     tokens         new ones per prompt, at most
     settings       that are tried of each method
     cluster        the workers of a Dask client, which write and count; this machine times
+    prices         seconds of passes by model on another machine, for which the plan is then: by
+                   forecast alone, with the seconds outside the models that are found here
 
     Raises ValueError if there are fewer than two development prompts or no held-out one.
     """
-    if len(development) < 2 or not held_out:
-        raise ValueError(
-            "a plan needs 2 development prompts and a held-out one, got"
-            f' {len(development)} and {len(held_out)}; a line may name its "split"'
-        )
-    for prompt in (*development, *held_out):
-        ladder.encode(prompt)  # one that cannot be read is refused before anything is measured
+    _check_prompts(ladder, development, held_out)
     limits = {"tokens": tokens, "seed": seed}
     device = machine_name(str(ladder.target.model.device))
     given = [one.text for one in development]
@@ -109,18 +107,43 @@ def make_plan(
     places = {name: folder and folder / name for name in ("texts", "passes", "held-out")}
     write = partial(write_texts, keep=places["texts"], cluster=cluster)
     texts = write(ladder, development, sampler, seed=seed, max_new_tokens=tokens)
-    passes = timed_passes(ladder, development, texts, places["passes"])
+    passes = prices or timed_passes(ladder, development, texts, places["passes"])
     policy, tried = plan_settings(
         ladder, development, texts, passes, most=settings, keep=folder, cluster=cluster
     )
     table = forecasts(tried.trials, tried.prices)
     best, raced = _to_race(table, tried.drafts)
-    kept = places["held-out"] and places["held-out"] / fingerprint(raced)
-    rows = _race(ladder, sampler, raced, held_out, tokens, seed, kept)
-    pays = _pays(rows.iloc[1])
-    name, draft = (best[0], raced[best]) if pays == "yes" else ("plain", NoDraft())
-    setting = Setting(name, draft, sampler)
-    return Plan(setting, pays, table, policy, without_few(rows), _margin(tried, best))
+    rows = pd.DataFrame()
+    if prices is None:
+        kept = places["held-out"] and places["held-out"] / fingerprint(raced)
+        rows = _race(ladder, sampler, raced, held_out, tokens, seed, kept)
+        pays = _pays(rows.iloc[1])
+    else:
+        foreseen = table[(table.method == best[0]) & (table.setting == best[1])].iloc[0]
+        pays = _pays(foreseen.rename({"speed_up": "ratio", "speed_up_low": "ratio_low"}))
+    setting = _advised(pays, best, raced, sampler)
+    rows = rows if rows.empty else without_few(rows)
+    return Plan(setting, pays, table, policy, rows, _margin(tried, best))
+
+
+def _check_prompts(
+    ladder: Ladder, development: Sequence[Prompt], held_out: Sequence[Prompt]
+) -> None:
+    """Raises ValueError for too few prompts, or one that cannot be read, before any work."""
+    if len(development) < 2 or not held_out:
+        raise ValueError(
+            "a plan needs 2 development prompts and a held-out one, got"
+            f' {len(development)} and {len(held_out)}; a line may name its "split"'
+        )
+    for prompt in (*development, *held_out):
+        ladder.encode(prompt)
+
+
+def _advised(pays: str, best: Named, raced: Mapping[Named, Draft], sampler: Sampler) -> Setting:
+    """The draft to decode with."""
+    if pays == "yes":
+        return Setting(best[0], raced[best], sampler)
+    return Setting("plain", NoDraft(), sampler)
 
 
 def _to_race(table: pd.DataFrame, tried: Mapping[Named, Draft]) -> tuple[Named, dict[Named, Draft]]:
@@ -175,6 +198,7 @@ def write_plan(
     source: str,
     asked: str,
     cluster: Cluster | None = None,
+    prices: tuple[Path, Mapping[str, PassTable]] | None = None,
 ) -> None:
     """Make the plan, print it, and write its setting as JSON; finished parts are kept in the cache.
 
@@ -182,6 +206,7 @@ def write_plan(
     limits     `tokens`, `settings` and `seed` of `make_plan`
     source     the set or file that the prompts come from
     asked      the runtime that was asked for: where auto took the reference, a line says why
+    prices     of another machine, and the file that they are from
     """
     development, held_out = prompts
     counts = f"{len(development)} development and {len(held_out)} held-out prompts"
@@ -189,9 +214,11 @@ def write_plan(
     for note in notes_on(ladder, asked):
         print(note, flush=True)
     keep = cache_folder() / "plan"
-    plan = make_plan(ladder, sampler, development, held_out, keep=keep, cluster=cluster, **limits)
+    asked_for = (ladder, sampler, development, held_out)
+    make = partial(make_plan, *asked_for, keep=keep, cluster=cluster, prices=prices and prices[1])
+    plan = make(**limits)
     write_whole(place, export_setting(plan.setting).encode())
-    print(plan_in_words(plan))
+    print(plan_in_words(plan) if prices is None else forecast_in_words(plan, prices[0]))
     print(f"The setting is written to {place}; `specdec hf {place}` shows other engines'.")
 
 
@@ -199,23 +226,56 @@ def plan_in_words(plan: Plan) -> str:
     """The best forecasts, the verdict, the best of another method, and what it hangs on."""
     _, best, *others, free = (row for _, row in plan.held_out.iterrows())
     table = plan.forecasts
-    hangs = plan.margin
     foreseen = table[(table.method == best.method) & (table.setting == best.setting)].iloc[0]
     few = " Too few prompts to rely on." if best.prompts < LEAST_FOR_WORDS else ""
     lines = (
-        f"{len(table)} settings were counted on {table.prompts.max()} prompts; the best forecasts:",
-        table.head(5).drop(columns="prompts").round(2).to_string(index=False),
+        *_best_forecasts(table),
         f"\n{ADVICE[plan.pays]}: on {best.prompts} held-out prompts {_told(best)}.",
         f"{best.ms_per_token:.2f} ms per token; the forecast was {foreseen.ms_per_token:.2f}.{few}",
         *(f"Best forecast of another method: {_told(one)}." for one in others),
         f"Without a draft model: {_told(free)}.",
+        *_hangs_on(plan.margin),
+    )
+    return "\n".join(lines)
+
+
+def forecast_in_words(plan: Plan, prices: Path) -> str:
+    """The same for the machine of these prices, on which nothing was clocked."""
+    table = plan.forecasts
+    guessing = table[table.method != AUTOREGRESSIVE].drop_duplicates("method")
+    gains = guessing[["speed_up", "speed_up_low", "speed_up_high"]].itertuples(index=False)
+    told = [
+        f"{one.method} ({one.setting}) would be {with_interval(*gain)} times as fast as plain"
+        " decoding"
+        for one, gain in zip(guessing.itertuples(), gains, strict=True)
+    ]
+    lines = (
+        *_best_forecasts(table),
+        f"\n{ADVICE[plan.pays]}: by the prices in {prices} {told[0]}.",
+        "This is a forecast, nothing was clocked; what happens outside the models is priced as it"
+        " is here.",
+        *(f"Best forecast of another method: {one}." for one in told[1:2]),
+        *_hangs_on(plan.margin),
+    )
+    return "\n".join(lines)
+
+
+def _best_forecasts(table: pd.DataFrame) -> tuple[str, str]:
+    return (
+        f"{len(table)} settings were counted on {table.prompts.max()} prompts; the best forecasts:",
+        table.head(5).drop(columns="prompts").round(2).to_string(index=False),
+    )
+
+
+def _hangs_on(hangs: Margin) -> list[str]:
+    """What a gain depends on, in lines."""
+    return [
         f"On development prompts a round gives {hangs.tokens:.2f} tokens and pays from"
         f" {hangs.needed:.2f} on; by the forecast it would be {hangs.free_drafts:.2f} times as fast"
         f" as plain decoding if drafting were free, and {hangs.free_rows:.2f} times if verifying"
         " many rows took no longer than one.",
         *_break_even(hangs.dearer_drafts),
-    )
-    return "\n".join(lines)
+    ]
 
 
 def _break_even(times: float) -> list[str]:

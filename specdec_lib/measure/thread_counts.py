@@ -87,6 +87,14 @@ def choose_threads(ladder: Ladder, sampler: Sampler) -> str:
     return f"threads: {best}, the quicker for a tree ({told} per token; --threads sets a number)"
 
 
+def settle_threads(ladder: Ladder, sampler: Sampler, asked: int | None) -> None:
+    """Choose the number of threads and print what was found, unless a number was asked for, or the
+    models run on a GPU.
+    """
+    if asked is None and ladder.target.model.device.type == "cpu":
+        print(choose_threads(ladder, sampler), flush=True)
+
+
 def measure_threads(
     prompts: Sequence[Prompt], counts: Sequence[int], quiet: Quiet, *, tokens: int
 ) -> pd.DataFrame:
@@ -160,7 +168,9 @@ def _run_on(
     ladder: Ladder,
     threads: int,
     run: Callable[[tuple[int, ...], int, int], Continuation],
-    *asked: tuple[int, ...] | int,
+    prompt: tuple[int, ...],
+    count: int,
+    seed: int,
 ) -> Continuation:
     set_threads(ladder, threads)
-    return run(*asked)
+    return run(prompt, count, seed)

@@ -11,6 +11,7 @@ from specdec_lib.theory.chains import (
 from specdec_lib.theory.choosing import Margin, Tally, best_policy, margin, smoothed
 from specdec_lib.theory.costs import (
     A40,
+    H100,
     RTX_4090,
     Machine,
     ModelShape,

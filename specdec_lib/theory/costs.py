@@ -83,9 +83,10 @@ class Machine:
         return self.flops_per_second / self.bytes_per_second
 
 
-# the papers' GPUs, half-precision tensor cores, dense, by their data sheets
+# the papers' GPUs and a later one, half-precision tensor cores, dense, by their data sheets
 RTX_4090 = Machine("RTX 4090", 1008e9, 165.2e12)
 A40 = Machine("A40", 696e9, 149.7e12)
+H100 = Machine("H100", 3350e9, 989e12)
 
 
 @checked

@@ -41,12 +41,18 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrowserContext
 
 
 @pytest.fixture(scope="session")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a JupyterLab over copies; what it said is kept beside the screenshots."""
-    place = tmp_path_factory.mktemp("lab")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with copies of the notebooks and figures."""
+    found = tmp_path_factory.mktemp("lab")
     ignored = shutil.ignore_patterns("runs", "*.html", "*.csv", "*.js", ".ipynb_checkpoints")
     for folder in ("notebooks", "figures"):
-        shutil.copytree(ROOT / folder, place / folder, ignore=ignored)
+        shutil.copytree(ROOT / folder, found / folder, ignore=ignored)
+    return found
+
+
+@pytest.fixture(scope="session")
+def server(place: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a JupyterLab over copies; what it said is kept beside the screenshots."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

@@ -51,7 +51,7 @@ def compare(
     from specdec_lib.core.chance import Sampler
     from specdec_lib.measure.comparing import SHOWN, compare_methods, given_prompts, heading
     from specdec_lib.measure.ratios import without_few
-    from specdec_lib.measure.thread_counts import choose_threads
+    from specdec_lib.measure.thread_counts import settle_threads
     from specdec_lib.measure.verdict import method_summary, verdict
     from specdec_lib.workload import load_ladder
 
@@ -62,13 +62,11 @@ def compare(
     ladder = load_ladder(
         target, draft, warn=False, tokenizer=tokenizer, device=device, dtype=dtype, runtime=runtime
     )
-    if threads is None and ladder.target.model.device.type == "cpu":
-        print(choose_threads(ladder, sampler), flush=True)
+    settle_threads(ladder, sampler, threads)
     about = f"prompts: {len(asked)} of {prompts}, at most {max_new_tokens} tokens each"
     print(heading(ladder, sampler, about, runtime), flush=True)
     rows = compare_methods(ladder, asked, sampler, max_new_tokens=max_new_tokens, seed=seed)
     summary = method_summary(rows)
-    table = without_few(summary)
-    print(table[SHOWN].round(2).to_string(index=False, na_rep="–"))
+    print(without_few(summary)[SHOWN].round(2).to_string(index=False, na_rep="–"))
     print(f"\n{verdict(summary)}", flush=True)
-    write_csv(table, csv, 6)
+    write_csv(without_few(summary), csv, 6)

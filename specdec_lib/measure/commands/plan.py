@@ -12,6 +12,7 @@ from specdec_lib.measure.options import (
     Dtype,
     MaxNewTokens,
     ModelFolder,
+    OtherPrices,
     Prompts,
     Runtime,
     Scheduler,
@@ -40,6 +41,7 @@ def plan(
     top_k: TopK = None,
     seed: Seed = 0,
     settings: Annotated[int, Parameter(help="of each method, counted on development prompts")] = 6,
+    prices: OtherPrices = None,
     json: Annotated[Path, place("where the setting is written")] = Path("plan.json"),
     scheduler: Scheduler = None,
 ) -> None:
@@ -49,24 +51,26 @@ def plan(
     Passes are timed, every method is counted along what the target writes on development prompts,
     and the best forecast, the best of another method, and a draft without a model race plain
     decoding on held-out prompts. Without --target and --draft it takes the embedded models. Run it
-    alone.
+    alone. With --prices nothing is timed, and nothing races.
     """
     check_output(json)
     from specdec_lib.core.chance import Sampler
     from specdec_lib.measure.cluster import LadderRecipe, opened
     from specdec_lib.measure.plan import write_plan
-    from specdec_lib.measure.thread_counts import choose_threads
+    from specdec_lib.measure.price_list import check_prices, prices_of
+    from specdec_lib.measure.thread_counts import settle_threads
     from specdec_lib.workload import SPLITS, load_prompts
 
+    priced = prices_of(prices, runtime)
     use_threads(threads)
     sampler = Sampler(temperature, top_k=top_k)
-    development, held_out = SPLITS
-    both = (load_prompts(prompts, development, limit), load_prompts(prompts, held_out, limit))
+    known, unseen = (load_prompts(prompts, split, limit) for split in SPLITS)
     recipe = LadderRecipe(target, draft, None, tokenizer, device, dtype, runtime, int8_drafts=True)
     ladder = recipe.load(warn=False)
-    if threads is None and ladder.target.model.device.type == "cpu":
-        print(choose_threads(ladder, sampler), flush=True)
+    check_prices(priced, ladder)
+    if priced is None:
+        settle_threads(ladder, sampler, threads)
     limits = {"tokens": max_new_tokens, "settings": settings, "seed": seed}
-    about = {"source": prompts, "asked": runtime}
+    about = {"source": prompts, "asked": runtime, "prices": priced}
     with opened(scheduler, recipe) as cluster:
-        write_plan(json, ladder, sampler, both, limits, cluster=cluster, **about)
+        write_plan(json, ladder, sampler, (known, unseen), limits, cluster=cluster, **about)

@@ -2,7 +2,12 @@
 second predicted from both. `specdec measure latency` measures all of it into data/measured.
 """
 
-from specdec_lib.measure.latency.measuring import measure_all, pass_times, stored_tables
+from specdec_lib.measure.latency.measuring import (
+    measure_all,
+    pass_prices,
+    pass_times,
+    stored_tables,
+)
 from specdec_lib.measure.latency.passes import fit_lines, machine_name, pass_tables
 from specdec_lib.measure.latency.predict import Ranges
 from specdec_lib.measure.settings.latency import few_settings, latency_settings

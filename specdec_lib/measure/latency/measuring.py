@@ -18,6 +18,7 @@ from specdec_lib.measure.latency.passes import (
     curves,
     machine_name,
     measure_machine,
+    prices,
     time_passes,
     with_roofline,
 )
@@ -134,6 +135,14 @@ def pass_times(ladder: Ladder, machine: str = "") -> pd.DataFrame:
         return stored_tables(machine)["latency"]
     few = Ranges(rows=(1, 2, 4, 8, 16, 32), contexts=(64, 256), repeats=5)
     return measure_table("latency", {"fast": ladder}, few, progress=False)
+
+
+def pass_prices(ladder: Ladder) -> dict[str, float]:
+    """Passes of a ladder's models over one row, timed here and now, by model in those of the
+    target.
+    """
+    table = prices(time_passes(ladder.models, progress=False))
+    return dict(zip(table.model, table.price, strict=True))
 
 
 def write_tables(ranges: Ranges, folder: Path) -> None:

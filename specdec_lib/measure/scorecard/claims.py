@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 import pandas as pd
 
-NEAR = 0.05  # of the paper's value: as close as two measurements of one thing come
+NEAR = 0.05  # of a printed number that is no gain: as close as two measurements of one thing come
+BAND = 0.2  # of the logarithm of a printed gain, to either side: as good as the same
 COLUMNS = [
     "paper",
     "item",
@@ -20,19 +21,24 @@ COLUMNS = [
     "high",
     "prompts",
     "no_effect",
+    "kind",
     "verdict",
     "reason",
 ]
 NO_SIGN = math.nan  # for `no_effect`: a quantity that has no side, such as a length
-VERDICTS = (
-    "reproduced",
-    "same sign, larger",
-    "same sign, smaller",
-    "another number",
-    "sign unsettled",
-    "opposite",
-    "not testable here",
-)
+GAIN, NUMBER = KINDS = ("gain", "number")
+UNTESTED = "not testable here"
+VERDICTS = {
+    GAIN: (
+        "reproduced",
+        "larger",
+        "smaller",
+        "compatible, too wide",
+        "opposite",
+        "too few to tell",
+    ),
+    NUMBER: ("equal", "another number", "bound kept", "bound broken"),
+}
 
 
 class Claim(NamedTuple):
@@ -61,34 +67,51 @@ class Claim(NamedTuple):
     domain: str = ""
 
     @property
-    def verdict(self) -> str:
-        """One of VERDICTS: "reproduced" if the printed value is within NEAR of ours or in its
-        interval. The sign is that of the distance from `no_effect`, and our interval, if there
-        is one, must be on one side of it. Further off, a bound is "opposite".
+    def kind(self) -> str:
+        """Whether it says how much better something is, or is a number of another kind: a length,
+        an overhead, a bound, a formula.
         """
-        ours = self.ours
-        theirs = self.paper_value
-        neutral = self.no_effect
-        if math.isnan(ours) or math.isnan(theirs):
-            return "not testable here"
-        low, high = (ours if math.isnan(end) else end for end in (self.low, self.high))
-        if low <= theirs <= high or abs(ours / theirs - 1) <= NEAR:
-            return "reproduced"
-        if neutral is None:
+        return GAIN if self.no_effect in (0, 1) and self.by != "predicted" else NUMBER
+
+    @property
+    def verdict(self) -> str:
+        """One of VERDICTS of its kind. A gain is compared on the logarithm of the ratio, by
+        equivalence: "reproduced" if our whole interval lies within `BAND` of the printed one;
+        "smaller", "larger" or "opposite" if all of it lies outside on that side; else too wide to
+        tell. A number is "equal" within `NEAR`.
+        """
+        if math.isnan(self.ours) or math.isnan(self.paper_value):
+            return UNTESTED
+        if self.kind == GAIN:
+            return self._of_gain()
+        if self.no_effect is None:
+            return "bound kept" if self.ours <= self.paper_value * (1 + NEAR) else "bound broken"
+        return "equal" if abs(self.ours / self.paper_value - 1) <= NEAR else "another number"
+
+    def _of_gain(self) -> str:
+        if math.isnan(self.low):
+            return "too few to tell"
+        printed = math.log(self.as_ratio(self.paper_value))
+        sign = math.copysign(1, printed)
+        ends = [sign * math.log(self.as_ratio(end)) for end in (self.low, self.high)]
+        low, high = (end / abs(printed) for end in sorted(ends))
+        if high < 0:
             return "opposite"
-        if math.isnan(neutral):
-            return "another number"
-        sign = math.copysign(1, theirs - neutral)
-        nearest, furthest = sorted(sign * (end - neutral) for end in (low, high))
-        if nearest > 0:
-            larger = abs(ours - neutral) > abs(theirs - neutral)
-            return "same sign, larger" if larger else "same sign, smaller"
-        return "opposite" if furthest < 0 else "sign unsettled"
+        if high < 1 - BAND:
+            return "smaller"
+        if low > 1 + BAND:
+            return "larger"
+        return "reproduced" if 1 - BAND <= low and high <= 1 + BAND else "compatible, too wide"
+
+    def as_ratio(self, value: float) -> float:
+        """A gain as a ratio, where it is printed as a change in percent too."""
+        return 1 + value / 100 if self.no_effect == 0 else value
 
 
 def score(claims: Iterable[Claim]) -> pd.DataFrame:
     """A row per claim, in the papers' order."""
-    return pd.DataFrame(one._asdict() | {"verdict": one.verdict} for one in claims)[COLUMNS]
+    rows = [one._asdict() | {"kind": one.kind, "verdict": one.verdict} for one in claims]
+    return pd.DataFrame(rows)[COLUMNS]
 
 
 def readable(scores: pd.DataFrame) -> pd.DataFrame:
@@ -106,7 +129,8 @@ def readable(scores: pd.DataFrame) -> pd.DataFrame:
     return shown.assign(prompts=prompts, verdict=scores.verdict).set_index(["item", "claim"])
 
 
-def count_verdicts(scores: pd.DataFrame) -> pd.DataFrame:
-    """How many claims of each paper got each verdict."""
-    counts = pd.crosstab(scores.verdict, scores.paper)
-    return counts.reindex([one for one in VERDICTS if one in counts.index])
+def count_verdicts(scores: pd.DataFrame, kind: str = GAIN) -> pd.DataFrame:
+    """How many claims of a kind got each verdict, by paper and by how ours was found."""
+    own = scores[(scores.kind == kind) & (scores.verdict != UNTESTED)]
+    counts = pd.crosstab(own.verdict, [own.paper, own.by])
+    return counts.reindex([one for one in VERDICTS[kind] if one in counts.index])

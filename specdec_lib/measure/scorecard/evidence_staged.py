@@ -1,33 +1,25 @@
 """What was measured of the claims of Spector and Ré 2023."""
 
-import pandas as pd
-
 from specdec_lib.measure.bytes_moved import generation_bytes, model_shape
-from specdec_lib.measure.race_table import RACED, paired_speed, stored_ledger, stored_race
 from specdec_lib.measure.ratios import ratios, with_sampling
 from specdec_lib.measure.scorecard.evidence import Evidence, evidence_of, read_measured, row_of
+from specdec_lib.measure.scorecard.evidence_raced import raced_ideas
+from specdec_lib.measure.settings.ideas import AUTOREGRESSIVE, SCOUT, TREE
 from specdec_lib.theory import pass_flops
 from specdec_lib.workload import Ladder
 
 
-def bytes_per_token(ladder: Ladder, draft: str, sampling: str) -> Evidence:
-    """Bytes per token of a draft ÷ plain decoding's, counted from passes, rows and context."""
+def bytes_per_token(
+    ladder: Ladder, draft: str, sampling: str, baseline: str = "target"
+) -> Evidence:
+    """Bytes per token of a draft ÷ those of another, by itself plain decoding; counted from passes,
+    rows and context.
+    """
     table = with_sampling(read_measured("staged"))
     shapes = {model.name: model_shape(model) for model in ladder.models}
     table["bytes"] = generation_bytes(table, shapes)
-    found = ratios(table, "bytes", "tokens", baseline="target")
+    found = ratios(table, "bytes", "tokens", baseline=baseline)
     return evidence_of(row_of(found, draft=draft, sampling=sampling))
-
-
-def raced_speed(
-    ladder: Ladder, method: str, baseline: str, temperature: str, top_k: str
-) -> Evidence:
-    """Tokens per second of a tuned method ÷ another's in the race; the tuned settings."""
-    sampler = f"temperature == {temperature} and top_k == {top_k}"
-    race = stored_race(RACED).query("domain == 'all' and baseline == 'autoregressive'")
-    tuned = race.query(sampler).set_index("method").setting.str.partition(" [")[0]
-    facts = {"chain_setting": tuned["chain"], "staged_setting": tuned["staged"]}
-    return Evidence(*paired_speed(_timings().query(sampler), method, baseline), facts)
 
 
 def arithmetic_used(ladder: Ladder) -> Evidence:
@@ -42,12 +34,11 @@ def arithmetic_used(ladder: Ladder) -> Evidence:
 
 
 def gain_on_a_prompt(ladder: Ladder, which: str) -> Evidence:
-    """The largest or smallest gain of the tuned staged tree on a prompt of the race, greedily."""
-    timings = _timings()
-    greedy = timings[timings.temperature == 0]
-    pace = greedy.assign(pace=greedy.timed_tokens / greedy.seconds)
+    """The largest or smallest gain of the staged tree on a prompt of the race, greedily."""
+    greedy = raced_ideas("0")
+    pace = greedy.assign(pace=greedy.tokens / greedy.seconds)
     by_method = pace.pivot(index="prompt", columns="method", values="pace")
-    gains = (by_method["staged"] / by_method["autoregressive"]).dropna()
+    gains = by_method[TREE + SCOUT] / by_method[AUTOREGRESSIVE]
     gain = gains.max() if which == "largest" else gains.min()
     return Evidence(float(gain), prompts=len(gains), facts={"prompts": str(len(gains))})
 
@@ -64,21 +55,14 @@ def lookup_time(ladder: Ladder) -> Evidence:
 
 
 def host_share(ladder: Ladder) -> Evidence:
-    """Percent of the tuned staged tree's time that is no model's pass, the most of its samplers."""
-    ledger = stored_ledger(RACED).query("method == 'staged'")
-    host = ledger[~ledger.part.isin(["verify", "draft passes"])]
-    return Evidence(100 * host.groupby(["temperature", "top_k"]).share.sum().max())
-
-
-def _timings() -> pd.DataFrame:
-    """The race's timings of our methods in the exact edition."""
-    timings = read_measured(f"race_{RACED}_prompts")
-    return timings.query("edition == 'exact' and runtime == 'fast'")
+    """Percent of the staged tree's time outside the models, the most of the samplers."""
+    own = raced_ideas().query("method == @TREE + @SCOUT")
+    sums = own.groupby("temperature")[["outside", "seconds"]].sum()
+    return Evidence(100 * (sums.outside / sums.seconds).max())
 
 
 OF_STAGED = {
     "bytes_per_token": bytes_per_token,
-    "raced_speed": raced_speed,
     "arithmetic_used": arithmetic_used,
     "gain_on_a_prompt": gain_on_a_prompt,
     "lookup_time": lookup_time,

@@ -16,12 +16,13 @@ from specdec_lib.measure.race_table import RACED
 from specdec_lib.measure.scorecard.claims import NO_SIGN, Claim
 from specdec_lib.measure.scorecard.evidence import Evidence
 from specdec_lib.measure.scorecard.evidence_cascade import OF_CASCADE
+from specdec_lib.measure.scorecard.evidence_raced import OF_RACE
 from specdec_lib.measure.scorecard.evidence_staged import OF_STAGED
 from specdec_lib.workload import Ladder
 from specdec_lib.workload.published import number, price_list, published
 
 CLAIMS = Path(__file__).with_name("claims.toml")
-EVIDENCE: Mapping[str, Callable[..., Evidence]] = {**OF_STAGED, **OF_CASCADE}
+EVIDENCE: Mapping[str, Callable[..., Evidence]] = {**OF_STAGED, **OF_CASCADE, **OF_RACE}
 NEUTRAL: Mapping[object, float | None] = {
     "bound": None,
     "no sign": NO_SIGN,
@@ -101,7 +102,7 @@ def _printed(place: Printed | None, values: Values) -> float:
     if isinstance(place.over, str):
         value /= row[place.over.format_map(values)]
     elif place.over is not None:
-        value /= _row(table, place.over, values)[place.column]
+        value /= _row(table, place.over, values)[place.column.format_map(values)]
     return 1 + value / 100 if place.change else value
 
 

@@ -3,7 +3,7 @@ model. A chain and a tree, without and with an n-gram scout, without and with co
 speculative decoding beside the cascades.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import product
 
 from specdec_lib.core.chance import Sampler
@@ -61,8 +61,9 @@ def idea_settings(ladder: Ladder, sampler: Sampler, model: str) -> dict[str, lis
     if model not in ("draft", "middle"):
         raise ValueError(f'the ideas are raced with the model "draft" or "middle", got {model!r}')
     drafts = LadderDrafts(ladder, sampler)
-    grids: dict[str, Iterator[dict[str, tuple[str, Draft]]]] = {
-        AUTOREGRESSIVE: iter([{AUTOREGRESSIVE: (TOKEN_BY_TOKEN, NoDraft())}]),
+    plain: dict[str, tuple[str, Draft]] = {AUTOREGRESSIVE: (TOKEN_BY_TOKEN, NoDraft())}
+    grids: dict[str, Iterable[dict[str, tuple[str, Draft]]]] = {
+        AUTOREGRESSIVE: [plain],
         CHAIN: _chains(drafts, model),
         TREE: _trees(drafts, model),
         SPECULATIVE: (

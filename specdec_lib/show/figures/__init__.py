@@ -15,6 +15,7 @@ from specdec_lib.show.figures.bars import (
     yields,
 )
 from specdec_lib.show.figures.cells import break_even, match_rates, roofline, speed_surface, surface
+from specdec_lib.show.figures.claims import scorecard
 from specdec_lib.show.figures.dots import (
     ablation,
     acceptance,
@@ -23,9 +24,9 @@ from specdec_lib.show.figures.dots import (
     kinds,
     predicted_speeds,
     predicted_tokens,
-    scorecard,
     speed_sweep,
 )
+from specdec_lib.show.figures.ideas import claim_maps, gains_by_method, idea_ratios, waterfall
 from specdec_lib.show.figures.lines import (
     budget_curves,
     budget_speed_ups,

@@ -1,13 +1,11 @@
 """Charts of dots with intervals along an axis of numbers, or over names that stand side by side."""
 
-from dataclasses import replace
-
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
 from specdec_lib.show.figures import theme
-from specdec_lib.show.figures.chart import Chart, check, groups_of, lanes, marks, span_of
+from specdec_lib.show.figures.chart import Chart, check, lanes, marks, span_of
 from specdec_lib.show.figures.forms import add_diagonal, add_dots
 from specdec_lib.show.figures.theme import PAPERS, SOURCES, Look, escape, looks, names_of
 
@@ -20,18 +18,6 @@ EWIF_LOOKS = {
 RATES = {"ends": "low rate high", "note": "{at_risk:,.0f} tokens at risk"}
 ACCEPTED = "How often a guess is accepted, by"
 RATE = "acceptance rate"
-# of a scorecard: how ours was found, in its legend and in its headline
-SAID = {"predicted": "predicted", "SWI": "counted", "clock": "measured"}
-CLAIMS = {"predicted": "formulas", "SWI": "of SWI", "clock": "by the clock"}
-TICKS = (0.25, 0.5, 1, 2, 3, 4, 6, 8, 10)
-VERDICTS = {  # as its figure says those of its table: which effect is larger
-    "reproduced": "reproduced",
-    "same sign, smaller": "nearer to 1 than printed",
-    "same sign, larger": "farther from 1",
-    "sign unsettled": "too close to tell",
-    "opposite": "opposite",
-}
-VISIBLE = {"cross": "circle", "x": "square"}  # strokes vanish behind other marks
 
 
 def acceptance(
@@ -249,45 +235,3 @@ def ewif_by_drafters(table: pd.DataFrame) -> go.Figure:
     chart.axis("y", range=span_of(table[["paper", "ours", "best"]], 0.14, 0.28))
     headline = "EWIF, a predicted speed-up: as printed in Table 1, recomputed, and at the best k"
     return chart.titled(headline)
-
-
-def scorecard(table: pd.DataFrame) -> go.Figure:
-    """Our ratios against the printed ones: a mark per claim, with an interval; on the dashed
-    diagonal the printed ratio comes out again, above the dotted line the first method is ahead. A
-    series per table or figure of a paper, a panel per paper; the legend says how ours was found.
-
-    table    as `claims.score` gives it: a row per claim with `paper`, `item`, `claim`, `by`,
-             `paper_value`, `ours` with `low` to `high`, `no_effect` and `verdict`. Claims that are
-             no ratio of two methods (`no_effect` is not 1, or counted bytes), or have no number on
-             one side, are left out. A column `panel` puts a claim into another panel than its
-             paper's
-    """
-    check(table, "paper item claim", "by paper_value ours low high no_effect verdict")
-    some = table.dropna(subset=["ours", "paper_value"]).query("no_effect == 1 and by != 'counted'")
-    some = some.sort_values(["paper", "item"], ascending=[False, True])
-    swi = some["by"].map({"SWI": ", SWI"}).fillna("")
-    some["series"] = some["paper"] + ", " + some["item"] + swi
-    some["verdict"] = some["verdict"].replace(VERDICTS)
-    by = {"series": "series", "panel": "panel" if "panel" in some else "paper"}
-    rows = marks(some, "paper_value", "ours", ends="low ours high", note="{claim}: {verdict}", **by)
-    least, most = span_of(rows[["x", "y", "low", "high"]])
-    ends = 0.9 * least, 1.1 * most
-    x = "printed in the paper (× the other method)"
-    y = "found here (× the other method)"
-    chart = Chart(rows["panel"], wide=430, high=440, x=x, y=y)
-    styles = looks(rows["series"])
-    add_diagonal(chart, ends, name="as printed; below it: a smaller ratio here")
-    for name, own in groups_of(rows, "series"):
-        symbol = VISIBLE.get(styles[name].symbol, styles[name].symbol)
-        look = {name: replace(styles[name], symbol=symbol)}
-        add_dots(chart, own, look, by=SAID[own["by"].iloc[0]])
-    ticks = [tick for tick in TICKS if ends[0] <= tick <= ends[1]]
-    chart.count_in_factors("x", ticks, ends).count_in_factors("y", ticks, ends)
-    said = []
-    for way, kind in CLAIMS.items():
-        found = some[some["by"] == way]["verdict"].value_counts()
-        each = [f"{found[one]} {one}" for one in VERDICTS.values() if one in found]
-        if each:
-            words = ", ".join(each) if each[1:] else f"all {found.index[0]}"
-            said.append(f"{found.sum()} {kind}: {words}")
-    return chart.titled(f"{len(some)} printed ratios beside ours. {'. '.join(said)}", plain="y")

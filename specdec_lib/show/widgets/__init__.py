@@ -15,5 +15,6 @@ from specdec_lib.show.widgets.explore_drafts import (
     stage_explorer,
     tree_explorer,
 )
+from specdec_lib.show.widgets.explore_prices import price_explorer
 from specdec_lib.show.widgets.explore_rounds import round_steps
 from specdec_lib.show.widgets.panel import sliders

@@ -38,16 +38,8 @@ def ideas(
     Run it where nothing else runs: what other programs disturb is timed again. A table that is
     there goes on, with more prompts too, as long as code and drafts are the same.
     """
-    import pandas as pd
-
-    from specdec_lib.measure.ideas import (
-        IdeasPlan,
-        compare_ideas,
-        ideas_file,
-        measure_ideas,
-        read_finished,
-        with_others,
-    )
+    from specdec_lib.measure.idea_tables import compare_ideas, renew_ideas_page
+    from specdec_lib.measure.ideas import IdeasPlan, ideas_file, race_ideas
     from specdec_lib.measure.latency.passes import machine_name
     from specdec_lib.measure.quiet import Quiet
     from specdec_lib.measure.ratios import ALL
@@ -55,14 +47,11 @@ def ideas(
 
     use_threads(threads)  # before the machine is named: its threads are part of the name
     (place,) = table_places(csv, prompts, ideas_file(machine_name()))
-    stored = [ideas_file(machine_name(), published=published) for published in (False, True)]
-    before = read_finished(place)
-    finished = pd.concat([before, read_finished(*(one for one in stored if one != place))])
     plan = IdeasPlan(tuple(editions or IdeasPlan.editions), model, max_new_tokens)
-    asked = judged_prompts(prompts, limit)
-    raced = measure_ideas(asked, plan, Quiet(busy), finished)
-    found = with_others(pd.concat(raced), before)
+    found = race_ideas(place, judged_prompts(prompts, limit), plan, Quiet(busy))
     write_csv(found, place, 6)
+    if place is not None:
+        renew_ideas_page(place)
     ratios = compare_ideas(found)
     print(ratios[ratios.part == ALL].drop(columns="part").round(3).to_string(index=False))
     print_where([place])

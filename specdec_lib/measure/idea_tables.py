@@ -1,0 +1,172 @@
+"""What the race of ideas says: paired ratios, as tables, as figures take them, and as README shows
+them.
+"""
+
+from pathlib import Path
+from typing import cast
+
+import pandas as pd
+
+from specdec_lib.measure.ideas import WHERE, ideas_file
+from specdec_lib.measure.pages import README, replace_marked
+from specdec_lib.measure.race_table import MEASURED, RACED
+from specdec_lib.measure.ratios import ALL, interval, named_interval, sampling_of, with_interval
+from specdec_lib.measure.settings.ideas import (
+    AUTOREGRESSIVE,
+    BOTH,
+    CHAIN,
+    COMB,
+    COPIED,
+    HORIZONTAL,
+    METHODS,
+    SCOUT,
+    SPECULATIVE,
+    TREE,
+    VERTICAL,
+)
+
+BANDS = {"below .1": (0.0, 0.1), ".1 to .3": (0.1, 0.3), "above .3": (0.3, 1.1)}  # repetition
+EMBEDDED, PUBLISHED = FAMILIES = ("embedded prompts", "published prompts")
+EXACT = {"exact": "float32"}
+STEPS = {  # from plain decoding to all ideas together
+    AUTOREGRESSIVE: "plain",
+    CHAIN: "chain",
+    TREE: "tree",
+    TREE + SCOUT: "tree, scout",
+    TREE + SCOUT + COPIED: "tree, scout, copies",
+}
+TOGETHER = "all together"
+PAIRS = {  # an idea, and which methods differ by it alone
+    "tree": [(TREE, CHAIN), (TREE + SCOUT, CHAIN + SCOUT), (TREE + COPIED, CHAIN + COPIED)],
+    "second stage": [
+        (shape + SCOUT + copied, shape + copied)
+        for shape in (CHAIN, TREE)
+        for copied in ("", COPIED)
+    ],
+    "copies": [
+        (shape + scout + COPIED, shape + scout) for shape in (CHAIN, TREE) for scout in ("", SCOUT)
+    ],
+    "cascade": [(one, SPECULATIVE) for one in (VERTICAL, HORIZONTAL, BOTH, COMB)],
+    TOGETHER: [(one, AUTOREGRESSIVE) for one in METHODS[1:]],
+}
+SHOWN = (  # by README
+    (TREE, CHAIN),
+    (CHAIN + SCOUT, CHAIN),
+    (TREE + SCOUT, TREE),
+    (TREE + COPIED, TREE),
+    (VERTICAL, SPECULATIVE),
+    (HORIZONTAL, SPECULATIVE),
+    (BOTH, SPECULATIVE),
+)
+
+
+def compare_ideas(table: pd.DataFrame) -> pd.DataFrame:
+    """Speed of a method ÷ another's that lacks one idea, on the same prompts, with 95 % intervals:
+    per edition and sampler, over all prompts, by domain and by how much of a text repeats itself.
+    """
+    rows = []
+    for where, group in table.groupby(WHERE, sort=False):
+        both = group.pivot(index="prompt", columns="method", values=["tokens", "seconds"])
+        about = group[group.method == AUTOREGRESSIVE].set_index("prompt")
+        parts = {ALL: about.index} | {
+            domain: its.index for domain, its in about.groupby("domain", sort=False)
+        }
+        for band, (low, high) in BANDS.items():
+            parts[f"repetition {band}"] = about.index[about.repetition.between(low, high, "left")]
+        for part, names in parts.items():
+            some = both.loc[names]
+            for idea, pairs in PAIRS.items():
+                for method, base in pairs:
+                    own = (some["tokens", method], some["seconds", method])
+                    ratio = interval(*own, some["tokens", base], some["seconds", base])
+                    head = dict(zip(WHERE, where, strict=True))
+                    head |= {"part": part, "prompts": len(some), "idea": idea}
+                    rows.append(
+                        {**head, "method": method, "base": base, **named_interval("ratio", ratio)}
+                    )
+    return pd.DataFrame(rows)
+
+
+def stored_ideas(machine: str) -> pd.DataFrame:
+    """The stored race of a machine, with a column `family`: embedded or published prompts. Raises
+    ValueError if there is none.
+    """
+    places = {name: ideas_file(machine, published=name == PUBLISHED) for name in FAMILIES}
+    found = {name: place for name, place in places.items() if place.is_file()}
+    if not found:
+        raise ValueError(
+            f"no race of ideas on {machine} is stored in {MEASURED}; `specdec measure ideas` runs"
+            " one"
+        )
+    return pd.concat([pd.read_csv(place).assign(family=name) for name, place in found.items()])
+
+
+def idea_table(stored: pd.DataFrame) -> pd.DataFrame:
+    """`compare_ideas` of each family of prompts, as `figures.idea_ratios` takes it: with `family`,
+    `sampling`, `panel` and `pair` in words.
+    """
+    groups = stored.groupby("family", sort=False)
+    tables = [compare_ideas(own).assign(family=family) for family, own in groups]
+    found = _in_words(pd.concat(tables, ignore_index=True))
+    pair = found.method + " ÷ " + found.base
+    return found.assign(pair=pair, panel=found.edition + ", " + found.sampling)
+
+
+def steps_table(stored: pd.DataFrame) -> pd.DataFrame:
+    """Milliseconds per token on the way from plain decoding to all ideas together, as
+    `figures.waterfall` takes it.
+    """
+    named = stored[stored.method.isin(STEPS)]
+    sums = named.groupby(["family", *WHERE, "method"], sort=False)
+    found = sums.agg(
+        seconds=("seconds", "sum"), tokens=("tokens", "sum"), prompts=("prompt", "size")
+    )
+    found = _in_words(found.reset_index())
+    order = list(STEPS)
+    found = found.sort_values("method", key=lambda own: own.map(order.index), kind="stable")
+    most = found.groupby(["family", "sampling"]).prompts.transform("max")
+    panel = found.family + " (" + most.map(str) + "), " + found.sampling
+    ms = 1000 * found.seconds / found.tokens
+    return found.assign(panel=panel, step=found.method.map(STEPS), ms_per_token=ms)
+
+
+def ideas_page(stored: pd.DataFrame) -> str:
+    """What each idea adds by the clock, as README shows it: a line for each of `SHOWN` and each
+    kind of prompts, a cell per edition and sampler.
+    """
+    table = idea_table(stored)
+    whole = table[(table.part == ALL) & (table.idea != TOGETHER)]
+    panels = list(dict.fromkeys(whole.panel))
+    order = [f"{method} ÷ {base}" for method, base in SHOWN]
+    whole = whole[whole.pair.isin(order)]
+    whole = whole.sort_values("pair", key=lambda own: own.map(order.index), kind="stable")
+    lines = [
+        f"| speed ÷ speed | prompts | {' | '.join(panels)} |",
+        "|---" * (2 + len(panels)) + "|",
+    ]
+    for key, rows in whole.groupby(["pair", "family"], sort=False):
+        pair, family = cast(tuple[str, str], key)
+        by = rows.set_index("panel")
+        cells = [_cell(by.loc[panel]) if panel in by.index else "–" for panel in panels]
+        count = rows.prompts.max()
+        lines.append(f"| {pair} | {count} {family.split()[0]} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def _cell(row: pd.Series) -> str:
+    """A ratio and its interval, bold where that excludes 1."""
+    said = with_interval(row.ratio, row.ratio_low, row.ratio_high)
+    return f"**{said}**" if row.ratio_low > 1 or row.ratio_high < 1 else said
+
+
+def renew_ideas_page(place: Path) -> None:
+    """Write the README's table anew, if the measurements stored there are those that it shows."""
+    shown = [ideas_file(RACED, published=published) for published in (False, True)]
+    if place.resolve() in shown:
+        replace_marked("ideas", ideas_page(stored_ideas(RACED)), README)
+
+
+def _in_words(table: pd.DataFrame) -> pd.DataFrame:
+    """Editions and samplers in words."""
+    sampling = list(map(sampling_of, table.temperature, table.top_k))
+    return table.assign(edition=table.edition.replace(EXACT), sampling=sampling)

@@ -1,0 +1,40 @@
+"""What the race of ideas says of both papers' claims: paired ratios of speeds, one idea apart."""
+
+import pandas as pd
+
+from specdec_lib.measure.idea_tables import stored_ideas
+from specdec_lib.measure.race_table import RACED
+from specdec_lib.measure.ratios import interval
+from specdec_lib.measure.scorecard.evidence import Evidence
+from specdec_lib.workload import Ladder
+
+
+def raced_ideas(temperature: str = "", family: str = "", domain: str = "") -> pd.DataFrame:
+    """The stored rows of the target in float32: all, or those of a temperature, a family of prompts
+    and a domain.
+    """
+    found = stored_ideas(RACED).query("edition == 'exact'")
+    if temperature:
+        found = found[found.temperature == float(temperature)]
+    if family:
+        found = found[found.family == family]
+    return found[found.domain == domain] if domain else found
+
+
+def raced_idea(
+    ladder: Ladder, method: str, base: str, temperature: str, family: str, domain: str = ""
+) -> Evidence:
+    """Tokens per second of a method ÷ another's on the prompts of a family, and the settings of
+    both; nothing where the family, or its domain, was not raced.
+    """
+    rows = raced_ideas(temperature, family, domain)
+    if rows.empty:
+        return Evidence(facts={"own_setting": "not raced", "base_setting": "not raced"})
+    both = rows.pivot(index="prompt", columns="method", values=["tokens", "seconds"])
+    own, other = ((both["tokens"][name], both["seconds"][name]) for name in (method, base))
+    settings = rows.drop_duplicates("method").set_index("method").setting
+    facts = {"own_setting": settings[method], "base_setting": settings[base]}
+    return Evidence(*interval(*own, *other), len(both), facts)
+
+
+OF_RACE = {"raced_idea": raced_idea}

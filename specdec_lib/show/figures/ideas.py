@@ -1,0 +1,123 @@
+"""What each idea is worth by the clock: the way from plain decoding to all ideas together, every
+idea beside its lack, and where a claim changes its sign on other machines.
+"""
+
+import pandas as pd
+import plotly.graph_objects as go
+
+from specdec_lib.show.figures.chart import Chart, check, lanes, marks, span_of
+from specdec_lib.show.figures.forms import TWO_SIDED, add_bars, add_dots
+from specdec_lib.show.figures.rows import BETWEEN
+from specdec_lib.show.figures.theme import DARK, GAIN, INK, LOSS, SOURCES, Look, names_of
+
+EDITIONS = {"float32": Look(SOURCES["draft"]), "int8": Look(SOURCES["prompt"], hatch="/")}
+FAMILIES = {
+    "embedded prompts": Look(SOURCES["draft"]),
+    "published prompts": Look(SOURCES["target"], symbol="diamond"),
+}
+MEASURED = "measured machine"
+MODELLED = "modelled, from a data sheet"
+MACHINES = {MEASURED: Look(DARK, symbol="star"), MODELLED: Look(DARK, symbol="circle-open")}
+FURTHEST = 0.25  # of a gain from 1, in the colours of a map
+HEIGHTS = (0.005, 0.01, 0.03, 0.1, 0.3)
+
+
+def waterfall(table: pd.DataFrame) -> go.Figure:
+    """Milliseconds per token on the way from plain decoding to all ideas together: a bar per step,
+    side by side for the target in float32 and in int8; a panel per kind of prompts and sampler.
+
+    table    a row per bar: `panel`, `step`, `edition` ("float32" or "int8"), `ms_per_token`, and
+             `machine`
+    """
+    check(table, "panel step edition", "ms_per_token")
+    place = lanes(table, "step", "edition", 0.8)
+    by = {"series": "edition", "panel": "panel", "text": "ms_per_token"}
+    rows = marks(table, place, "ms_per_token", **by)
+    y = "milliseconds per token"
+    chart = Chart(rows["panel"], wide=470, high=250, columns=2, y=y, gap=0.04)
+    add_bars(chart, rows, EDITIONS, width=0.38)
+    chart.name_places("x", rows["step"], longest=14).start_at_zero("y", 1.14)
+    return chart.titled("From plain decoding to all ideas together, by the clock")
+
+
+def idea_ratios(table: pd.DataFrame) -> go.Figure:
+    """What each idea adds by the clock: a row per pair of methods that differ by it alone, a lying
+    dot per kind of prompts, with a 95 % interval; a panel per edition and sampler.
+
+    table    a row per dot: `panel`, `idea`, `pair`, `family` (of prompts), `ratio` (of speeds) with
+             `ratio_low` to `ratio_high`, `prompts`, and `machine`
+    """
+    ends = "ratio_low ratio ratio_high"
+    check(table, "panel pair family", f"{ends} idea prompts")
+    table = table.assign(first=table["idea"].map(names_of(table["idea"]).index))
+    table = table.sort_values("first", kind="stable")
+    place = lanes(table, "pair", "family", 0.5)
+    by = {"series": "family", "panel": "panel", "ends": ends, "note": "{idea}, {prompts} prompts"}
+    rows = marks(table, "ratio", place, **by)
+    high = 60 + 30 * rows["pair"].nunique()
+    x = "with it ÷ without"
+    chart = Chart(
+        rows["panel"], wide=240, high=high, columns=rows["panel"].nunique(), x=x, gap=0.02
+    )
+    add_dots(chart, rows, FAMILIES, lying=True, size=8).name_places("y", rows["pair"], longest=44)
+    for edge in rows.groupby("first")["pair"].nunique().cumsum()[:-1]:
+        chart.figure.add_hline(y=edge - 0.5, **BETWEEN)
+    chart.axis("x", range=span_of(rows[["x", "low", "high"]], 0.06, 0.06), nticks=5)
+    return chart.titled("What each idea adds by the clock, all else equal", plain="x")
+
+
+def claim_maps(table: pd.DataFrame, points: pd.DataFrame, *, about: str) -> go.Figure:
+    """Where a claim changes its sign: the gain of an idea over what a pass of 16 rows and a pass of
+    the draft cost, as shades, with a line where it gains nothing; machines as marks.
+
+    table     as `price_map.claim_maps` gives it: `claim`, `sixteen`, `draft` and `gain`
+    points    machines: `claim`, `name`, `kind` (MEASURED or MODELLED), `sixteen`, `draft`, `gain`
+    about     what the rounds were counted on, for the headline
+    """
+    check(table, "claim sixteen draft", "gain")
+    check(points, "claim name", "kind sixteen draft gain")
+    claims = names_of(table["claim"])
+    x = "a pass over 16 rows ÷ over one"
+    y = "a draft's pass ÷ the target's"
+    chart = Chart(claims, wide=340, high=250, columns=min(3, len(claims)), x=x, y=y, gap=0.03)
+    for number, claim in enumerate(claims):
+        own = table[table["claim"] == claim]
+        grid = own.pivot(index="draft", columns="sixteen", values="gain")
+        _add_map(chart, claim, grid, scale=number == 0)
+    spots = marks(points, "sixteen", "draft", series="kind", panel="claim")
+    spots["text"] = points["name"] + points["gain"].map(": {:.2f}".format)
+    add_dots(chart, spots, MACHINES, size=12, lying=True)
+    chart.axis("x", range=[table["sixteen"].min() - 0.05, table["sixteen"].max()])
+    ends = (table["draft"].min(), table["draft"].max())
+    chart.count_in_factors("y", HEIGHTS, ends)
+    return chart.titled(f"Where each idea pays, predicted: {about}")
+
+
+def _add_map(chart: Chart, claim: str, grid: pd.DataFrame, *, scale: bool) -> None:
+    """Add the shades of one claim, and the line where its gain is 1."""
+    place = {"x": list(grid.columns), "y": list(grid.index), "z": grid.to_numpy(dtype=float)}
+    levels = {"start": 1 - FURTHEST, "end": 1 + FURTHEST, "size": 0.025}
+    bar = {"title": {"text": "gain", "side": "top"}, "thickness": 14, "tickformat": ".2f"}
+    look = {"zmin": 1 - FURTHEST, "zmax": 1 + FURTHEST, "colorscale": TWO_SIDED}
+    look |= {"contours": levels, "line": {"width": 0}, "colorbar": bar, "showscale": scale}
+    said = "16 rows %{x:.2f}, draft %{y:.3f}: %{z:.3f} times as fast<extra></extra>"
+    chart.add(go.Contour(**place, **look, hovertemplate=said), claim)
+    even = {"type": "constraint", "operation": "=", "value": 1.0, "showlabels": False}
+    line = {"width": 2.5, "color": INK}
+    quiet = {"showscale": False, "hoverinfo": "skip"}
+    chart.add(go.Contour(**place, **quiet, contours=even, line=line, name="no gain"), claim)
+
+
+def gains_by_method(gains: pd.Series, *, title: str) -> go.Figure:
+    """The predicted speed of every method ÷ plain decoding's: a lying bar each.
+
+    gains    by method
+    """
+    table = pd.DataFrame({"method": gains.index, "gain": gains.to_numpy()})
+    table["look"] = ["faster" if gain >= 1 else "slower" for gain in table["gain"]]
+    rows = marks(table, "gain", lanes(table, "method"), text="gain").assign(series="")
+    rows["look"] = list(table["look"])
+    chart = Chart(high=60 + 26 * len(table), x="predicted speed ÷ plain decoding's")
+    looks = {"faster": Look(GAIN, full=True), "slower": Look(LOSS, full=True)}
+    add_bars(chart, rows, looks, lying=True).name_places("y", rows["method"], longest=30)
+    return chart.start_at_zero("x", 1.15).titled(title, plain="x")
