@@ -227,7 +227,7 @@ def test_the_default_drafts_with_the_model_that_was_chosen_beside_all_others():
 
 def test_the_command_times_every_draft_on_every_prompt_and_goes_on(monkeypatch, tmp_path, capsys):
     ladder = tiny_ladder(runtime="fast", reads=True)
-    monkeypatch.setattr(defaults, "load_ladder", lambda **options: ladder)
+    monkeypatch.setattr(defaults, "racing_ladder", lambda edition: ladder)
     monkeypatch.setattr(defaults, "cache_folder", lambda: tmp_path)
     monkeypatch.setattr(
         defaults, "usual_size", lambda *given: Size("middle", 4, 2, 0.05, 0.3, 1.5, 2.0, 6, 1.5)

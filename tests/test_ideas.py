@@ -105,7 +105,7 @@ def small(monkeypatch):
     monkeypatch.setattr(racing, "race", race)
     monkeypatch.setattr(ideas, "race", race)
     monkeypatch.setattr(ideas, "idea_settings", few)
-    monkeypatch.setattr(ideas, "load_ladder", lambda **given: tiny_ladder())
+    monkeypatch.setattr(ideas, "racing_ladder", lambda edition: tiny_ladder())
     monkeypatch.setattr(ideas, "TUNING", 8)
     monkeypatch.setattr(ideas, "STAGES", (1, 1))
     return raced

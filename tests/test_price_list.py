@@ -29,7 +29,7 @@ def table(**changed: object) -> pd.DataFrame:
 
 
 def test_what_is_measured_is_what_is_read(monkeypatch, tmp_path):
-    monkeypatch.setattr(price_list, "load_ladder", lambda **given: tiny_ladder())
+    monkeypatch.setattr(price_list, "racing_ladder", lambda edition: tiny_ladder())
     monkeypatch.setattr(price_list, "REPEATS", 2)
     found = measure_passes(Quiet(busy=True), rows=(1, 4), contexts=(16, 40))
     place = tmp_path / "passes.csv"

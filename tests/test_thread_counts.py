@@ -75,7 +75,7 @@ def test_a_fast_model_runs_on_as_many_as_it_is_told(two):
 
 
 def test_both_numbers_race_on_the_same_texts(monkeypatch, two):
-    monkeypatch.setattr(thread_counts, "load_ladder", lambda **given: tiny_ladder())
+    monkeypatch.setattr(thread_counts, "racing_ladder", lambda edition: tiny_ladder())
     monkeypatch.setattr(thread_counts, "EDITIONS", {"exact": "reference"})
     prompts = chosen_prompts("chat", "held-out", 1)
     found = measure_threads(prompts, (1, 2), Quiet(busy=True), tokens=6)

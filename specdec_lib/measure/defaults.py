@@ -20,12 +20,12 @@ from specdec_lib.measure.race_table import AVX2, GUIDE, MEASURED, RACED
 from specdec_lib.measure.racing import race_prompts
 from specdec_lib.measure.ratios import ALL, sampling_of, summarise_speeds, with_interval
 from specdec_lib.measure.row_cache import Row, RowCache
-from specdec_lib.measure.settings.ladder_drafts import with_int8_drafts
+from specdec_lib.measure.settings.ladder_drafts import EDITIONS, racing_ladder
 from specdec_lib.measure.settings.names import AUTOREGRESSIVE
 from specdec_lib.measure.settings.setting import GREEDY, TOP_50
 from specdec_lib.measure.settings.usual import DEFAULT, Size, usual_settings
 from specdec_lib.measure.trial import trial_table
-from specdec_lib.workload import Ladder, Prompt, load_ladder
+from specdec_lib.workload import Ladder, Prompt
 
 SHOWN = "intel-r-xeon-r-processor-amx-int8-1-threads"  # whose table README and notebook 05 show
 PAGES = {
@@ -34,7 +34,6 @@ PAGES = {
     "defaults_avx2": (GUIDE, AVX2),
 }
 SAMPLERS = (GREEDY, TOP_50)
-EDITIONS = {"exact": "fast", "int8": "int8"}  # of the target, and the runtime it is loaded on
 TOKENS = 64  # new ones per prompt, at most
 COLUMNS = """edition sampling domain prompt draft tokens rounds seconds model budget depth floor
     deepen needed hoped length copying repetition load machine""".split()
@@ -51,7 +50,7 @@ def measure_defaults(
 
 def time_defaults(prompts: Sequence[Prompt], edition: str, tokens: int) -> pd.DataFrame:
     """The rows of one edition; drafts are in the int8 one, which is quicker."""
-    ladder = with_int8_drafts(load_ladder(device="cpu", runtime=EDITIONS[edition]))
+    ladder = racing_ladder(edition)
     same = fingerprint(machine_name(), edition, tokens, ladder)
     kept = RowCache(cache_folder() / "defaults" / same)
     domains = {prompt.name: prompt.domain for prompt in prompts}

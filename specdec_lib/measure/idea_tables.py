@@ -9,6 +9,7 @@ import pandas as pd
 
 from specdec_lib.measure.ideas import WHERE, ideas_file
 from specdec_lib.measure.pages import README, replace_marked
+from specdec_lib.measure.price_map import CLAIMS
 from specdec_lib.measure.race_table import MEASURED, RACED
 from specdec_lib.measure.ratios import ALL, interval, named_interval, sampling_of, with_interval
 from specdec_lib.measure.settings.ideas import (
@@ -49,15 +50,6 @@ PAIRS = {  # an idea, and which methods differ by it alone
     "cascade": [(one, SPECULATIVE) for one in (VERTICAL, HORIZONTAL, BOTH, COMB)],
     TOGETHER: [(one, AUTOREGRESSIVE) for one in METHODS[1:]],
 }
-SHOWN = (  # by README
-    (TREE, CHAIN),
-    (CHAIN + SCOUT, CHAIN),
-    (TREE + SCOUT, TREE),
-    (TREE + COPIED, TREE),
-    (VERTICAL, SPECULATIVE),
-    (HORIZONTAL, SPECULATIVE),
-    (BOTH, SPECULATIVE),
-)
 
 
 def compare_ideas(table: pd.DataFrame) -> pd.DataFrame:
@@ -131,13 +123,13 @@ def steps_table(stored: pd.DataFrame) -> pd.DataFrame:
 
 
 def ideas_page(stored: pd.DataFrame) -> str:
-    """What each idea adds by the clock, as README shows it: a line for each of `SHOWN` and each
+    """What each idea adds by the clock, as README shows it: a line for each of `CLAIMS` and each
     kind of prompts, a cell per edition and sampler.
     """
     table = idea_table(stored)
     whole = table[(table.part == ALL) & (table.idea != TOGETHER)]
     panels = list(dict.fromkeys(whole.panel))
-    order = [f"{method} ÷ {base}" for method, base in SHOWN]
+    order = [f"{method} ÷ {base}" for method, base in CLAIMS.values()]
     whole = whole[whole.pair.isin(order)]
     whole = whole.sort_values("pair", key=lambda own: own.map(order.index), kind="stable")
     lines = [

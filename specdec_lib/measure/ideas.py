@@ -31,15 +31,14 @@ from specdec_lib.measure.settings.ideas import (
     Candidate,
     idea_settings,
 )
-from specdec_lib.measure.settings.ladder_drafts import with_int8_drafts
+from specdec_lib.measure.settings.ladder_drafts import EDITIONS, racing_ladder
 from specdec_lib.measure.settings.setting import GREEDY, TOP_50
 from specdec_lib.measure.target_text import TargetText, every_domain, write_text
 from specdec_lib.measure.trial import Trial
 from specdec_lib.theory import Work
-from specdec_lib.workload import DOMAINS, Ladder, Prompt, load_ladder
+from specdec_lib.workload import DOMAINS, Ladder, Prompt
 
 SAMPLERS = (GREEDY, TOP_50)
-EDITIONS = {"exact": "fast", "int8": "int8"}  # of the target, and the runtime it is loaded on
 STAGES = (2, 4)  # development prompts that each stage of the tuning adds
 TUNING = 64  # new tokens per development prompt, at most
 KEPT = 1 / 3  # of the candidates, from stage to stage
@@ -96,7 +95,7 @@ def measure_ideas(
     for name, value in same.items():
         known = known[known[name] == value]
     for edition in plan.editions:
-        ladder = with_int8_drafts(load_ladder(device="cpu", runtime=EDITIONS[edition]))
+        ladder = racing_ladder(edition)
         for sampler in SAMPLERS:
             place = {"edition": edition, "temperature": sampler.temperature}
             rows = known[(known.edition == edition) & (known.temperature == sampler.temperature)]

@@ -21,15 +21,15 @@ from specdec_lib.measure.fingerprints import decoding
 from specdec_lib.measure.latency.passes import curves, machine_name, pass_tables, time_passes
 from specdec_lib.measure.quiet import Quiet, watch
 from specdec_lib.measure.settings.ladder_drafts import (
+    EDITIONS,
     LadderDrafts,
     drafting_models,
-    with_int8_drafts,
+    racing_ladder,
 )
 from specdec_lib.measure.settings.setting import GREEDY, TOP_50
 from specdec_lib.theory import PassTable
-from specdec_lib.workload import Ladder, load_ladder
+from specdec_lib.workload import Ladder
 
-EDITIONS = {"exact": "fast", "int8": "int8"}  # of the target, and the runtime it is loaded on
 ROWS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 13, 17)
 CONTEXTS = (64, 256, 512)
 REPEATS = 15
@@ -54,8 +54,8 @@ def measure_passes(
     """
     quiet.check()
     tables = []
-    for edition, runtime in EDITIONS.items():
-        ladder = with_int8_drafts(load_ladder(device="cpu", runtime=runtime))
+    for edition in EDITIONS:
+        ladder = racing_ladder(edition)
         watched = watch(partial(time_passes, ladder.models, rows, contexts, repeats=REPEATS))
         found = curves(watched.found)
         found["seconds"] = found.network_seconds

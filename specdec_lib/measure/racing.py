@@ -88,8 +88,7 @@ def race_prompts(
             warm = True
         sampler = contenders[0].sampler
         text = write_text(ladder, prompt, sampler, seed=seed, max_new_tokens=tokens)
-        ways = {"seed": seed, "strict": strict, "quiet": quiet}
-        made = race(contenders, text, ladder.target, **ways)
+        made = race(contenders, text, ladder.target, seed=seed, strict=strict, quiet=quiet)
         return [one.row() for one in made]
 
     for prompt in prompts:

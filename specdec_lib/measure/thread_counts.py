@@ -1,7 +1,6 @@
 """One thread or every core: which decodes sooner here, timed in turns with nothing else running."""
 
 import os
-import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -17,23 +16,23 @@ from specdec_lib.core.files import DATA
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.measure.contenders import Contender, Continuation, our_contenders
 from specdec_lib.measure.latency.needed import usual_size
+from specdec_lib.measure.latency.passes import for_file_names
 from specdec_lib.measure.quiet import Quiet
 from specdec_lib.measure.racing import race_prompts
 from specdec_lib.measure.ratios import interval, named_interval, sampling_of
-from specdec_lib.measure.settings.ladder_drafts import LadderDrafts, with_int8_drafts
+from specdec_lib.measure.settings.ladder_drafts import EDITIONS, LadderDrafts, racing_ladder
 from specdec_lib.measure.settings.names import AUTOREGRESSIVE, TOKEN_BY_TOKEN, tree_name
 from specdec_lib.measure.settings.setting import GREEDY, TOP_50, Setting
 from specdec_lib.measure.settings.usual import tree_models
 from specdec_lib.models.fast.model import FastModel
 from specdec_lib.models.fast.tiles import THREADS
 from specdec_lib.models.processor import processor_name
-from specdec_lib.workload import Ladder, Prompt, load_ladder, load_prompts
+from specdec_lib.workload import Ladder, Prompt, load_prompts
 
 ENVIRONMENT = "OMP_NUM_THREADS"  # a number there is respected
 TREE = "tree"
 TURNS = 5  # in which every number of threads writes `TOKENS`
 TOKENS = 24
-EDITIONS = {"exact": "fast", "int8": "int8"}  # of the target, and the runtime it is loaded on
 SAMPLERS = (GREEDY, TOP_50)
 COLUMNS = """edition temperature top_k domain prompt method setting threads tokens rounds seconds
     cores date machine""".split()
@@ -41,8 +40,7 @@ COLUMNS = """edition temperature top_k domain prompt method setting threads toke
 
 def threads_file() -> Path:
     """Where the measurement of this machine is stored."""
-    kind = re.sub(r"[^a-z0-9]+", "-", processor_name().lower()).strip("-")
-    return DATA / "measured" / f"threads_{kind}.csv"
+    return DATA / "measured" / f"threads_{for_file_names(processor_name())}.csv"
 
 
 def set_threads(ladder: Ladder, threads: int) -> None:
@@ -104,8 +102,8 @@ def measure_threads(
     quiet.check()
     domains = {prompt.name: prompt.domain for prompt in prompts}
     tables = []
-    for edition, runtime in EDITIONS.items():
-        ladder = with_int8_drafts(load_ladder(device="cpu", runtime=runtime))
+    for edition in EDITIONS:
+        ladder = racing_ladder(edition)
         for sampler in SAMPLERS:
             set_threads(ladder, 1)
             size = usual_size(ladder, sampler)

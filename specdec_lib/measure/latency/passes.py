@@ -207,6 +207,11 @@ def machine_name(device: str = "cpu") -> str:
     words = f"{processor_name()} {torch.get_num_threads()} threads"
     if device.startswith("cuda"):
         words = torch.cuda.get_device_name(device)
+    return for_file_names(words)
+
+
+def for_file_names(words: str) -> str:
+    """Words in the letters of file names: "AMD EPYC, AVX2" is "amd-epyc-avx2"."""
     return re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-")
 
 

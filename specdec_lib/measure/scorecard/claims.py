@@ -26,7 +26,7 @@ COLUMNS = [
     "reason",
 ]
 NO_SIGN = math.nan  # for `no_effect`: a quantity that has no side, such as a length
-GAIN, NUMBER = KINDS = ("gain", "number")
+GAIN, NUMBER = "gain", "number"
 UNTESTED = "not testable here"
 VERDICTS = {
     GAIN: (

@@ -19,8 +19,9 @@ from specdec_lib.drafts.staged import StagedChain
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
 from specdec_lib.models.fast.model import FastModel
 from specdec_lib.models.loading import LoadedModel, as_fast
-from specdec_lib.workload import Ladder
+from specdec_lib.workload import Ladder, load_ladder
 
+EDITIONS = {"exact": "fast", "int8": "int8"}  # of the target, and the runtime it is loaded on
 COPIES = MaxGram(None)  # copies alone, without bigrams
 
 
@@ -131,3 +132,8 @@ def with_int8_drafts(ladder: Ladder) -> Ladder:
         if isinstance(model, FastModel) and model.edition == "exact"
     }
     return replace(ladder, **int8)
+
+
+def racing_ladder(edition: str) -> Ladder:
+    """The embedded ladder with a target of this edition and quicker drafts, as it is clocked."""
+    return with_int8_drafts(load_ladder(device="cpu", runtime=EDITIONS[edition]))
