@@ -55,6 +55,7 @@ measured: $(TARGET) ## the measurements behind notebooks 02 to 04 and 07, of dra
 	$(SPECDEC) measure walltime
 	$(SPECDEC) measure verifiers
 	$(SPECDEC) measure guesses
+	$(SPECDEC) measure temperatures
 	$(SPECDEC) measure learning
 	$(SPECDEC) measure regret
 

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from fakes import PROMPT, table_model
+from tiny import tiny_ladder
 
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.decode import decode
@@ -14,6 +15,7 @@ from specdec_lib.core.tree import Shape
 from specdec_lib.drafts.combined import MergedDraft, NoDraft
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
 from specdec_lib.measure.acceptance import (
+    by_temperature,
     collect,
     compare_predictions,
     errors,
@@ -22,6 +24,7 @@ from specdec_lib.measure.acceptance import (
     predicted_shapes,
     replayed_tokens,
 )
+from specdec_lib.measure.acceptance.by_temperature import measure_temperatures
 from specdec_lib.measure.acceptance.prediction import (
     PREDICTORS,
     replay_shape,
@@ -29,6 +32,7 @@ from specdec_lib.measure.acceptance.prediction import (
     taken_ranks,
 )
 from specdec_lib.measure.settings.setting import Setting
+from specdec_lib.measure.target_text import chosen_prompts
 from specdec_lib.workload import Prompt
 
 HERE, PLAIN = Prompt("a", "", "code", "development", ""), Setting("plain", NoDraft())
@@ -142,3 +146,19 @@ def test_stored_predictions_by_replay_err_as_prompts_differ_and_the_roots_by_mor
         allowed = group.spread.median()
         assert found.median_error["replay", temperature] <= allowed < 0.1
         assert found.median_error["root", temperature] > allowed
+
+
+def test_every_guesser_is_counted_at_every_temperature(tmp_path, monkeypatch, unchecked):
+    """The control guesses with the target itself, and is always right."""
+    monkeypatch.setenv("SPECDEC_CACHE", str(tmp_path))
+    monkeypatch.setattr(by_temperature, "TEXT", 6)
+    ladder = replace(tiny_ladder(reads=True), katz=None)
+    prompts = chosen_prompts("chat", "held-out", 2)
+    counted = {"prompts": prompts, "temperatures": (0.3, 0.7), "progress": False}
+    found = measure_temperatures(ladder=ladder, **counted).set_index(["guesser", "temperature"])
+    assert set(found.index) == {
+        (name, heat) for name in ("middle", "draft", "reading") for heat in (0.3, 0.7)
+    }
+    assert found.rate.between(0, 0.9).all() and (found.at_risk == 12).all()
+    monkeypatch.setattr(by_temperature, "drafting_models", lambda one: {"itself": one.target})
+    assert (measure_temperatures(ladder=ladder, **counted).rate == 1).all()

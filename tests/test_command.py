@@ -145,6 +145,7 @@ PLACES_OF = {
     "measure latency": "latency.measuring",
     "measure learning": "learning",
     "measure guesses": "guesses",
+    "measure temperatures": "acceptance.by_temperature",
     "measure defaults": "defaults",
     "measure verifiers": "rule_bench.verifying",
     "measure regret": "plan_regret",
@@ -160,6 +161,7 @@ def test_a_place_that_cannot_be_written_is_found_before_measuring(verb, link, mo
             monkeypatch.setattr(module, "PLACE", link, raising=False)
         for name in "table_file", "text_file", "defaults_file":
             monkeypatch.setattr(module, name, lambda *_: link, raising=False)
+        monkeypatch.setattr("specdec_lib.measure.machine.clocked_file", lambda *_: link)
     for module, name in ("target_text", "load_prompts"), ("cluster", "load_ladder"):
         place = f"specdec_lib.measure.{module}.{name}"
         monkeypatch.setattr(place, lambda *_, **__: pytest.fail("loaded"))

@@ -64,7 +64,7 @@ def test_mask_is_the_trees_ancestry_and_needs_a_label_per_node():
 def test_text_keeps_its_lines_and_indentation_and_long_lines_are_broken():
     tokens = ["def", " f", ":\n    ", "return", *["twelve_signs"] * 20]
     found = _lay_out(pd.DataFrame({"token": tokens, "source": "draft", "round": 0}))
-    assert found["text"].tolist()[:5] == ["def", " f", ":⏎", "    ", "return"]
+    assert found["text"].tolist()[:5] == ["def", " f", ":⏎", "␣␣␣␣", "return"]
     lines = found["y"].tolist()
     assert lines[2] < lines[3] == lines[4] and found["left"][4] > found["left"][3]
     assert found["y"].nunique() == 4
@@ -88,18 +88,18 @@ def test_lanes_stand_beside_the_place_of_their_name():
     assert turned.tolist() == pytest.approx([0.1, -0.1, 1.0])
 
 
-def test_swi_has_a_mark_of_ours_and_one_of_the_papers_in_rows_of_known_order():
+def test_swi_is_a_line_over_prices_ours_in_colour_and_the_papers_in_grey():
     table = rows(
-        "data prices method drafters paper ours ours_low ours_high",
-        ("code", "parameters", "cascade", "middle + Max-Gram", nan, 2.0, 1.9, 2.2),
-        ("GSM8K", "parameters", "speculative", "middle", 3.38, nan, nan, nan),
+        "data prices drafters swi low high printed",
+        ("code", "parameters", "all three", 2.0, 1.9, 2.2, False),
+        ("code", "reported", "all three", 2.5, 2.4, 2.6, False),
+        ("GSM8K", "parameters", "all three", 3.38, nan, nan, True),
     )
-    figure = figures.swi_by_drafters(table)
-    names = [name.replace("<br>", " ") for name in figure.layout.yaxis.ticktext]
-    assert names == ["middle, speculative", "middle + Max-Gram, cascade"]
-    found = {dots.name: dots for dots in figure.data if dots.mode == "markers"}
-    assert found["paper, GSM8K"].x == (3.38,) and not found["paper, GSM8K"].error_x.visible
-    assert found["code"].x == (2.0,) and found["code"].error_x.array == pytest.approx([0.2])
+    figure = figures.swi_by_prices(table)
+    found = {line.name: line for line in figure.data if line.mode == "lines+markers"}
+    assert found["code"].y == (2.0, 2.5) and found["code"].error_y.array[0] == pytest.approx(0.2)
+    assert found["GSM8K"].y == (3.38,) and not found["GSM8K"].error_y.visible
+    assert found["GSM8K"].line.color == theme.INK != found["code"].line.color
 
 
 def test_pieces_of_a_bar_follow_each_other_and_have_their_share_in_them():
@@ -113,12 +113,39 @@ def test_pieces_of_a_bar_follow_each_other_and_have_their_share_in_them():
     assert found == [((0.0,), (10.0,), ("90%",)), ((10.0,), (1.0,), ("10%",))]
 
 
-def test_prompts_are_ranked_by_the_staged_method():
-    table = rows("prompt relative", ("a", 3.0), ("b", 1.0), ("c", 2.0)).assign(method="staged")
-    other = table.assign(method="speculative", relative=[0.5, 1.5, 2.5])
-    both = pd.concat([other, table]).assign(sampling="greedy", by="bytes")
-    for line in figures.relative_performance(both, title="").data:
-        assert line.hovertext == ("b", "c", "a") and line.x == (1, 2, 3)
+def test_prompts_stand_in_the_order_of_the_second_method():
+    table = rows("prompt before after", ("a", 1.0, 3.0), ("b", 2.0, 1.0), ("c", 1.5, 2.0))
+    table = table.assign(sampling="greedy", kind="chat", repetition=[0.0, 0.5, 1.0])
+    figure = figures.prompt_gains(table, before="a chain", after="a tree")
+    [dots] = [one for one in figure.data if one.mode == "markers" and one.showlegend]
+    assert dict(zip(dots.x, dots.y, strict=True)) == {1: 1.0, 2: 2.0, 3: 3.0}
+    sizes = dict(zip(dots.x, dots.marker.size, strict=True))
+    assert sizes[1] < sizes[2] and sizes[3] < sizes[1]  # repetition .5, 1 and 0
+    lines = [one.y for one in figure.data if one.mode == "lines"]
+    assert sorted(lines) == [(1.0, 3.0), (1.5, 2.0), (2.0, 1.0)]
+
+
+def test_a_stack_has_a_dash_where_a_metric_has_no_number_for_it():
+    table = rows(
+        "stack metric levels value",
+        ("one", "tokens", 1, 1.0),
+        ("two", "tokens", 2, 2.0),
+        ("two", "passes", 2, 5.0),
+    ).assign(low=nan, high=nan)
+    figure = figures.stages(table)
+    words = [(trace.y, trace.text) for trace in figure.data if trace.text and "–" in trace.text[0]]
+    assert words == [((0.0,), (" –",))]
+
+
+def test_the_depth_is_written_where_the_best_one_changes():
+    table = rows(
+        "budget depth speed_up", (1, 1, 1.2), (2, 1, 1.4), (2, 2, 1.5), (4, 1, 1.3), (4, 2, 1.6)
+    )
+    figure = figures.budget_speed_ups(table)
+    said = [trace.text for trace in figure.data if trace.text]
+    assert said == [("depth 1", "depth 2"), ("1.60 with 4 guesses",)]
+    [line] = [trace for trace in figure.data if trace.mode == "lines" and trace.y[0] == 1.2][-1:]
+    assert line.y == (1.2, 1.5, 1.6)
 
 
 def test_the_share_of_the_roof_is_of_the_lower_limit():

@@ -34,6 +34,10 @@ PAIRS = pd.DataFrame([("target ← draft", 0.6, 0.3)], columns=["pair", "accepta
 SWEPT = stored("05_sweeps").query("temperature == 0")
 SWEPT = SWEPT.assign(sweep="domain", value=SWEPT.domain)
 ROOF = {"bytes_per_second": 10**12, "flops_per_second": 5e13, "name": "a <machine>"}
+YIELD_COLUMNS = ["series", "rounds", "accepted_per_round", "tokens_per_round"]
+YIELDS = pd.DataFrame([("a tree", 9, 1.2, 2.2)], columns=YIELD_COLUMNS).assign(
+    tokens_per_round_low=2.0, tokens_per_round_high=2.4
+)
 DEPTH = {"x": "depth", "x_title": "<d>"}
 MATRIX = {"best": (2, 1), "across": "a", "down": "b", "prompts": 9}
 BYTES = {"title": "", "y_title": "", "by": "counted"}
@@ -42,10 +46,9 @@ BYTES = {"title": "", "y_title": "", "by": "counted"}
 PLAIN = """
 distributions=00_exact origins=00_origins budget_curves=01_budget
 budget_speed_ups=01_speed_up calibration_curve=02_calibration predicted_tokens=02_predicted
-match_rates=02_gaps yields=02_yields stages=03_stages passes=03_passes
-ewif_by_drafters=04_ewif position=04_position swi_by_drafters=04_swi walltime=04_walltime
-sensitivity=04_sensitivity cascade_ablation=04_ablation lenience=04_lenience
-free_drafts=04_free latency=05_latency predicted_speeds=05_predicted
+match_rates=02_gaps stages=03_stages passes=03_passes
+ewif_by_drafters=04_ewif position=04_position swi_by_prices=04_swi walltimes=04_walltime
+paper_speed_ups=03_speed_ups free_drafts=04_free latency=05_latency predicted_speeds=05_predicted
 setting_speed_ups=05_settings plans=05_plans off_switches=05_off_switch versus=05_versus
 verifiers=07_verifiers scorecard=06_scorecard waterfall=06_steps idea_ratios=06_ideas
 """.split()
@@ -55,7 +58,8 @@ CASES = {figure: (name, {}) for figure, name in (pair.split("=") for pair in PLA
     "kinds": ("02_domain", {"x_title": ""}),
     "ablation": ("03_ablation", {"value_title": ""}),
     "paper_and_ours": ("03_bandwidth", BYTES),
-    "relative_performance": ("03_relative_performance", {"title": ""}),
+    "prompt_gains": ("03_prompts", {"before": "a", "after": "<b>"}),
+    "yields": (YIELDS, {}),
     "roofline": ("03_roofline", ROOF),
     "surface": ("04_surface", MATRIX),
     "rivals": ("04_rivals", {"title": ""}),
@@ -161,10 +165,10 @@ def test_marks_without_an_interval_have_no_caps_and_the_headline_says_which():
 
 def test_no_line_joins_the_parts_of_a_series_and_series_stand_apart():
     table = stored("02_temperature")
-    table = table[table.series != "reading"]  # which stands above T = 0 alone
+    table = table[table.series != "reading"]  # three are enough
     said = {"x": "temperature", "x_title": ""}
     figure = figures.acceptance(table.assign(part=table.temperature > 0), **said)
-    assert [len(trace.x) for trace in figure.data] == [1, 1, 1, 4, 4, 4]
+    assert [len(trace.x) for trace in figure.data] == [1, 1, 1, 6, 6, 6]
     apart = [line for line in figures.acceptance(table, **said, apart=0.1).data if line.showlegend]
     assert [line.x[0] for line in apart] == pytest.approx([-0.1, 0.0, 0.1])
 

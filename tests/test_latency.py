@@ -11,13 +11,13 @@ from specdec_lib.measure.latency import passes
 from specdec_lib.measure.latency.passes import (
     curves,
     fit_lines,
-    machine_name,
     measure_machine,
     pass_tables,
     prices,
     time_passes,
     with_roofline,
 )
+from specdec_lib.measure.machine import machine_name
 from specdec_lib.models.fast.model import FastModel
 from specdec_lib.theory import Machine
 

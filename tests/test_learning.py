@@ -23,6 +23,7 @@ from specdec_lib.drafts.recycling import KEPT, Successors, TokenRecycling
 from specdec_lib.drafts.staged import StagedTree
 from specdec_lib.drafts.trees.growing import TreeDraft
 from specdec_lib.measure import learning, target_text
+from specdec_lib.measure.fingerprints import decoding
 from specdec_lib.measure.latency.time_breakdown import round_parts
 from specdec_lib.measure.recorded_target import RecordedTarget, replay_draft
 from specdec_lib.measure.settings.setting import Setting, check_settings
@@ -153,10 +154,12 @@ def test_the_race_of_learning_drafts_has_a_row_per_prompt_draft_and_domain(tmp_p
     changed = {"load_ladder": lambda **_: ladder, "with_int8_drafts": lambda one: one, "TOKENS": 4}
     changed |= {"SAMPLERS": (Sampler(0),)}
     monkeypatch.setattr(target_text, "DOMAINS", ("chat", "math"))
-    for name, value in (changed | {"PLACE": tmp_path / "learning.csv"}).items():
+    for name, value in changed.items():
         monkeypatch.setattr(learning, name, value)
-    verbs.run("measure", "learning", "--limit", "1")
-    found = pd.read_csv(learning.PLACE)
+    place = tmp_path / "learning.csv"
+    verbs.run("measure", "learning", "--limit", "1", "--busy", "--csv", str(place))
+    found = pd.read_csv(place)
+    assert set(found.state) == {decoding()} and found.cores.notna().all()
     assert list(found.columns) == learning.COLUMNS
     assert len(found) == 2 * len(learning.learning_settings(ladder, Sampler(0)))
     sums = learning.summarise_learning(found)

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from specdec_lib.measure.latency.passes import machine_name
+from specdec_lib.measure.machine import machine_name
 from specdec_lib.models.batched import fastest_dtype
 from specdec_lib.models.processor import processor_name
 
@@ -39,6 +39,6 @@ def test_the_machines_of_stored_measurements_are_called_as_before(
     listing.write_text("model name\t: AMD EPYC\n")
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: dict.fromkeys(capable.split(), True))
     monkeypatch.setattr(
-        "specdec_lib.measure.latency.passes.processor_name", lambda: processor_name(listing)
+        "specdec_lib.measure.machine.processor_name", lambda: processor_name(listing)
     )
     assert machine_name() == name and fastest_dtype() == dtype

@@ -8,6 +8,8 @@ import pytest
 from scipy import stats
 
 from specdec_lib.core.files import DATA
+from specdec_lib.measure.machine import stored_clocked
+from specdec_lib.measure.race_table import RACED
 from specdec_lib.measure.ratios import Ratio, interval, summarise, with_interval
 from specdec_lib.measure.settings.names import AUTOREGRESSIVE
 
@@ -45,7 +47,7 @@ def test_a_quotient_of_two_ratios_has_the_error_of_their_difference():
 
 def stored_cases() -> dict[str, tuple[tuple[np.ndarray, ...], bool]]:
     """Stored numbers of 40 prompts and more: columns of `interval`, and whether it is a share."""
-    learning = pd.read_csv(DATA / "measured" / "learning.csv")
+    learning = stored_clocked("learning", RACED)
     rules = pd.read_csv(DATA / "measured" / "verifiers.csv")
     cases = {}
     for sampling, raced in learning.groupby("sampling"):

@@ -21,6 +21,7 @@ from specdec_lib.measure.cascade.variants import (
     by_swi_and_clock,
     tune_stacks,
 )
+from specdec_lib.measure.quiet import Quiet
 from specdec_lib.measure.trial import Trial
 
 PRICES = {"target": 1.0, "middle": 0.3, "draft": 0.2}
@@ -120,14 +121,15 @@ def test_swi_and_clock_are_of_the_same_rounds():
 def test_variants_race_beside_the_papers_and_equal_ones_once(ladder, monkeypatch):
     same, raced = CascadeSetting((MAX_GRAM,), ((2,),)), []
 
-    def race(contenders, ladder, prompts, *, tokens, folder):
+    def race(contenders, ladder, prompts, *, tokens, folder, quiet):
+        assert not quiet.busy
         raced.extend(one.setting for one in contenders)
         made = partial(Trial, method="cascade", sampler=Sampler(0), prompt="chat/1")
         counts = {"tokens": 4, "timed_tokens": 4, "seconds": 1.0, "rounds": 2}
         yield [made(setting=name, passes={"target": 2}, **counts) for name in raced]
 
     monkeypatch.setattr(variants, "race_prompts", race)
-    table = variants.time_cascades(ladder, "chat", [], {"a: 1": same, "a: 2": same})
+    table = variants.time_cascades(ladder, "chat", [], {"a: 1": same, "a: 2": same}, Quiet())
     papers = {one.name: one.draft for one in variants.paper_settings(ladder)}
     assert raced == [*papers, "a: 1"] and papers["cascade, K00 = 2"].lengths == (2, 10)
     own = table[table.draft.str.startswith("a: ")]

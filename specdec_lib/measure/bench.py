@@ -17,8 +17,8 @@ from tqdm.auto import tqdm
 from specdec_lib.core.chance import Sampler
 from specdec_lib.core.files import cache_folder, check_output
 from specdec_lib.measure.fingerprints import fingerprint
-from specdec_lib.measure.latency.passes import machine_name
 from specdec_lib.measure.latency.time_breakdown import method_ledger
+from specdec_lib.measure.machine import machine_name
 from specdec_lib.measure.pages import replace_marked
 from specdec_lib.measure.race_table import (
     MARKS,

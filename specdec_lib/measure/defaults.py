@@ -14,7 +14,7 @@ from specdec_lib.core.files import cache_folder
 from specdec_lib.measure.contenders import our_contenders
 from specdec_lib.measure.fingerprints import fingerprint
 from specdec_lib.measure.latency.needed import usual_size
-from specdec_lib.measure.latency.passes import machine_name
+from specdec_lib.measure.machine import machine_name
 from specdec_lib.measure.pages import README, replace_marked
 from specdec_lib.measure.race_table import AVX2, GUIDE, MEASURED, RACED
 from specdec_lib.measure.racing import race_prompts

@@ -19,8 +19,8 @@ from tqdm.auto import tqdm
 from specdec_lib.core.chance import Sampler
 from specdec_lib.core.files import cache_folder
 from specdec_lib.measure.contenders import Contender, our_contenders
-from specdec_lib.measure.fingerprints import decoding, short_digest
-from specdec_lib.measure.latency.passes import machine_name
+from specdec_lib.measure.fingerprints import short_digest
+from specdec_lib.measure.machine import clocked_here, machine_name
 from specdec_lib.measure.quiet import Quiet
 from specdec_lib.measure.race_table import MEASURED
 from specdec_lib.measure.racing import WARM_UP, race, race_prompts
@@ -110,9 +110,7 @@ def _same(plan: IdeasPlan) -> dict[str, str | int]:
         "model": plan.model,
         "max_new_tokens": plan.tokens,
         "drafts": "int8",
-        "threads": torch.get_num_threads(),
-        "state": decoding(),
-        "machine": machine_name(),
+        **clocked_here(),
         "versions": versions,
     }
 

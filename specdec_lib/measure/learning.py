@@ -10,10 +10,11 @@ import pandas as pd
 from tqdm.auto import tqdm
 
 from specdec_lib.core.chance import Sampler
-from specdec_lib.core.files import DATA, cache_folder
+from specdec_lib.core.files import cache_folder
 from specdec_lib.measure.contenders import our_contenders
 from specdec_lib.measure.fingerprints import fingerprint
-from specdec_lib.measure.latency import machine_name
+from specdec_lib.measure.machine import clocked_here, machine_name
+from specdec_lib.measure.quiet import Quiet
 from specdec_lib.measure.racing import race_prompts
 from specdec_lib.measure.ratios import sampling_of, summarise_speeds
 from specdec_lib.measure.row_cache import Row, RowCache
@@ -24,9 +25,9 @@ from specdec_lib.measure.target_text import by_domain
 from specdec_lib.measure.trial import Trial, trial_table
 from specdec_lib.workload import Ladder, Prompt, load_ladder
 
-PLACE = DATA / "measured" / "learning.csv"
 TOKENS = 128  # new ones per prompt, at most
-COLUMNS = "sampling domain prompt draft tokens rounds seconds repetition load".split()
+COLUMNS = """sampling domain prompt draft tokens rounds seconds repetition cores date threads
+    machine state""".split()
 
 
 def time_learning(ladder: Ladder, sampler: Sampler, prompts: Sequence[Prompt]) -> list[Row]:
@@ -44,10 +45,12 @@ def summarise_learning(table: pd.DataFrame) -> pd.DataFrame:
     return summarise_speeds(table, ["sampling"], plain=AUTOREGRESSIVE)
 
 
-def measure_learning(prompts: Sequence[Prompt]) -> pd.DataFrame:
+def measure_learning(prompts: Sequence[Prompt], quiet: Quiet) -> pd.DataFrame:
     """A row per prompt, sampler and draft; each draft begins every domain knowing a few tokens of a
-    development prompt, and reads the domain's prompts in their order.
+    development prompt, and reads the domain's prompts in their order. Nothing is timed again: a
+    draft that learns would know the text by then; `cores` says how many were busy.
     """
+    quiet.check()
     ladder = with_int8_drafts(load_ladder(device="cpu", runtime="fast"))
     rows = []
     pairs = [*product(SAMPLERS, by_domain(prompts).items())]
@@ -58,4 +61,5 @@ def measure_learning(prompts: Sequence[Prompt]) -> pd.DataFrame:
         sampling = sampling_of(sampler.temperature, sampler.top_k, sampler.top_p)
         table = trial_table(map(Trial.from_row, timings))
         rows.append(table.assign(domain=domain, sampling=sampling))
-    return pd.concat(rows).rename(columns={"setting": "draft"})[COLUMNS]
+    found = pd.concat(rows).rename(columns={"setting": "draft"})
+    return found.assign(**clocked_here())[COLUMNS]

@@ -25,7 +25,7 @@ from specdec_lib.measure.cluster import Cluster
 from specdec_lib.measure.comparing import notes_on
 from specdec_lib.measure.contenders import our_contenders
 from specdec_lib.measure.fingerprints import fingerprint
-from specdec_lib.measure.latency.passes import machine_name
+from specdec_lib.measure.machine import machine_name
 from specdec_lib.measure.planning import Named, Tried, forecasts, plan_settings, timed_passes
 from specdec_lib.measure.race_table import over_plain, ratio_table
 from specdec_lib.measure.racing import race_prompts

@@ -19,8 +19,9 @@ from specdec_lib.core.chance import Sampler
 from specdec_lib.core.files import DATA, cache_folder
 from specdec_lib.measure.cluster import Cluster, LadderRecipe
 from specdec_lib.measure.fingerprints import fingerprint
-from specdec_lib.measure.latency import machine_name, stored_tables
+from specdec_lib.measure.latency import stored_tables
 from specdec_lib.measure.latency.passes import pass_tables
+from specdec_lib.measure.machine import machine_name
 from specdec_lib.measure.planning import PLANNED, forecasts, plan_settings, try_settings
 from specdec_lib.measure.ratios import sampling_of
 from specdec_lib.measure.settings.ladder_drafts import with_int8_drafts

@@ -10,15 +10,13 @@ from statistics import median
 
 import numpy as np
 import pandas as pd
-import torch
 
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.context import Context
 from specdec_lib.core.decode import read_prompt
-from specdec_lib.core.files import DATA
 from specdec_lib.drafts.combined import NoDraft
-from specdec_lib.measure.fingerprints import decoding
-from specdec_lib.measure.latency.passes import curves, machine_name, pass_tables, time_passes
+from specdec_lib.measure.latency.passes import curves, pass_tables, time_passes
+from specdec_lib.measure.machine import clocked_here
 from specdec_lib.measure.quiet import Quiet, watch
 from specdec_lib.measure.settings.ladder_drafts import (
     EDITIONS,
@@ -40,11 +38,6 @@ CHOICES = {"greedy_choice": GREEDY, "drawn_choice": TOP_50}
 GROWN = 4  # guesses of the chain whose passes tell what choosing a guess takes
 
 
-def passes_file(machine: str) -> Path:
-    """Where the pass times of a machine are stored."""
-    return DATA / "measured" / f"passes_{machine}.csv"
-
-
 def measure_passes(
     quiet: Quiet, *, rows: Sequence[int] = ROWS, contexts: Sequence[int] = CONTEXTS
 ) -> pd.DataFrame:
@@ -62,8 +55,8 @@ def measure_passes(
         for name, sampler in CHOICES.items():
             found[name] = found.model.map(choice_seconds(ladder, sampler, found))
         tables.append(found.assign(edition=edition, cores=watched.cores))
-    where = {"threads": torch.get_num_threads(), "machine": machine_name(), "state": decoding()}
-    return pd.concat(tables).assign(**where, date=time.strftime("%Y-%m-%d"))[COLUMNS]
+    day = time.strftime("%Y-%m-%d")
+    return pd.concat(tables).assign(**clocked_here(), date=day)[COLUMNS]
 
 
 def choice_seconds(ladder: Ladder, sampler: Sampler, passes: pd.DataFrame) -> dict[str, float]:

@@ -27,7 +27,7 @@ from specdec_lib.core.protocols import Draft
 from specdec_lib.core.tree import TokenTree
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.trees.growing import TreeDraft
-from specdec_lib.measure.latency.passes import machine_name
+from specdec_lib.measure.machine import machine_name
 from specdec_lib.measure.pages import replace_marked
 from specdec_lib.measure.race_table import GUIDE
 from specdec_lib.measure.shapes import CONFIGS, shaped_model

@@ -16,7 +16,7 @@ from specdec_lib.core.files import DATA
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.measure.contenders import Contender, Continuation, our_contenders
 from specdec_lib.measure.latency.needed import usual_size
-from specdec_lib.measure.latency.passes import for_file_names
+from specdec_lib.measure.machine import for_file_names
 from specdec_lib.measure.quiet import Quiet
 from specdec_lib.measure.racing import race_prompts
 from specdec_lib.measure.ratios import interval, named_interval, sampling_of

@@ -14,7 +14,7 @@ from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.context import Context
 from specdec_lib.core.decode import Generation
 from specdec_lib.core.files import DATA
-from specdec_lib.core.protocols import Draft
+from specdec_lib.core.protocols import Draft, StateReader
 from specdec_lib.core.tree import ROOT, Shape, TokenTree
 from specdec_lib.core.tree.shape import children_of
 from specdec_lib.drafts.trees.growing import TreeDraft
@@ -98,13 +98,18 @@ def rank_rows(ladder: Ladder, item: tuple[Prompt, Sequence[TargetText]]) -> list
 
 def taken_ranks(generation: Generation, draft: Draft, chance: Chance) -> tuple[int | None, ...]:
     """The rank of each generated token among the children that `draft` would give its context:
-    `RANKS` of a `TreeDraft`, in one pass over the text; of another draft as many as its own width.
+    `RANKS` of a `TreeDraft`, in one pass over the text; of another draft, and where its model reads
+    the target's states, as many as its own width.
 
     Raises ValueError for siblings that are drawn: what they hold depends on where a round starts.
     """
     tokens = generation.tokens
     prompt = Context.of(generation.context.tokens[: len(generation.context) - len(tokens)])
-    if isinstance(draft, TreeDraft) and draft.siblings in ("ranked", "top"):
+    if (
+        isinstance(draft, TreeDraft)
+        and draft.siblings in ("ranked", "top")
+        and not isinstance(draft.model, StateReader)
+    ):
         chain = TokenTree.of_paths(prompt, [tokens[:-1]])
         rows = enumerate(draft.model.score(prompt, chain))
         children = (draft.children(chain, node, row, chance, RANKS) for node, row in rows)

@@ -21,7 +21,8 @@ from specdec_lib.measure.cascade.tune import Prices, swi_ratio, swi_table
 from specdec_lib.measure.cascade.variants import ALONE, CASCADES, ablations, tune_stacks
 from specdec_lib.measure.cluster import Cluster, LadderRecipe, spread_rows
 from specdec_lib.measure.fingerprints import fingerprint
-from specdec_lib.measure.latency.passes import machine_name, prices, time_passes
+from specdec_lib.measure.latency.passes import prices, time_passes
+from specdec_lib.measure.machine import machine_name
 from specdec_lib.measure.options import write_csv
 from specdec_lib.measure.ratios import interval
 from specdec_lib.measure.recorded_target import RecordedTarget, replay_draft

@@ -14,12 +14,13 @@ from itertools import chain
 import pandas as pd
 from tqdm.auto import tqdm
 
-from specdec_lib.core.files import DATA, cache_folder
+from specdec_lib.core.files import cache_folder
 from specdec_lib.measure.cascade.record import MAX_GRAM, CascadeSetting, Recording, record
 from specdec_lib.measure.cascade.tune import Prices, Tuned, tune
 from specdec_lib.measure.contenders import our_contenders
 from specdec_lib.measure.fingerprints import fingerprint
-from specdec_lib.measure.latency.passes import machine_name
+from specdec_lib.measure.machine import clocked_here, machine_name
+from specdec_lib.measure.quiet import Quiet
 from specdec_lib.measure.racing import race_prompts
 from specdec_lib.measure.ratios import ratios
 from specdec_lib.measure.settings.cascade import paper_settings
@@ -29,11 +30,10 @@ from specdec_lib.measure.text_writing import texts_after
 from specdec_lib.measure.trial import trial_table
 from specdec_lib.workload import Ladder, Prompt, load_ladder
 
-PLACE = DATA / "measured" / "cascade_walltime.csv"
 TOKENS = 128  # new ones per prompt, at most
 DEVELOPMENT = 12  # prompts of each domain that variants are tuned on
 COLUMNS = """draft prompt tokens rounds target_passes middle_passes draft_passes seconds repetition
-    domain drafters matrix lenience exempt""".split()
+    domain drafters matrix lenience exempt cores date threads machine state""".split()
 ALONE = (("middle",), ("draft",), (MAX_GRAM,))
 CASCADES = (("middle", MAX_GRAM), ("draft", MAX_GRAM), ("middle", "draft", MAX_GRAM))
 WAYS = {"SWI, counted": "cost", "speed, measured": "seconds"}  # and what each divides tokens by
@@ -46,19 +46,21 @@ LEFT_OUT: dict[str, Callable[[CascadeSetting], bool]] = {
 
 
 def measure_walltime(
-    given: Mapping[str, tuple[Sequence[Prompt], Sequence[Prompt]]], prices: Prices
+    given: Mapping[str, tuple[Sequence[Prompt], Sequence[Prompt]]], prices: Prices, quiet: Quiet
 ) -> pd.DataFrame:
     """`time_cascades` of every domain: the paper's settings, and variants tuned by replay.
 
     given    by domain its development and its held-out prompts
     """
+    quiet.check()
     ladder = load_ladder(device="cpu", runtime="fast")
     racing = with_int8_drafts(ladder)
     parts = []
     for domain, (development, held_out) in tqdm(given.items(), desc="domains"):
         texts = texts_after(development, [GREEDY], ladder)
         recorded = record(development, ladder, GREEDY, max_new_tokens=TOKENS, texts=texts)
-        parts.append(time_cascades(racing, domain, held_out, variants(recorded, prices)))
+        tuned = variants(recorded, prices)
+        parts.append(time_cascades(racing, domain, held_out, tuned, quiet))
     return pd.concat(parts)
 
 
@@ -126,9 +128,10 @@ def time_cascades(
     domain: str,
     prompts: Sequence[Prompt],
     settings: Mapping[str, CascadeSetting],
+    quiet: Quiet,
 ) -> pd.DataFrame:
     """A row per prompt of a domain and method: tokens, passes and seconds; equal settings are timed
-    once, and finished prompts are kept.
+    once, and finished prompts are kept. What others disturb is timed again.
     """
     first = {one: name for name, one in reversed([*settings.items()])}
     tuned = [
@@ -138,14 +141,16 @@ def time_cascades(
     folder = cache_folder() / "walltime" / asked
     bar = tqdm(prompts, desc=domain, mininterval=1)
     racing = our_contenders(ladder.target, [*paper_settings(ladder), *tuned])
-    timings = chain.from_iterable(race_prompts(racing, ladder, bar, tokens=TOKENS, folder=folder))
+    limits = {"tokens": TOKENS, "folder": folder, "quiet": quiet}
+    timings = chain.from_iterable(race_prompts(racing, ladder, bar, **limits))
     table = trial_table(timings).rename(columns={"setting": "draft"}).assign(domain=domain)
     own = [
         table[table.draft == first[one]].assign(draft=name, **one.labels)
         for name, one in settings.items()
     ]
     theirs = table[~table.draft.isin(settings)]
-    return pd.concat([theirs, *own], ignore_index=True).reindex(columns=COLUMNS)
+    both = pd.concat([theirs, *own], ignore_index=True).assign(**clocked_here())
+    return both.reindex(columns=COLUMNS)
 
 
 def by_swi_and_clock(

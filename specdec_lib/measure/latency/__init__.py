@@ -8,6 +8,6 @@ from specdec_lib.measure.latency.measuring import (
     pass_times,
     stored_tables,
 )
-from specdec_lib.measure.latency.passes import fit_lines, machine_name, pass_tables
+from specdec_lib.measure.latency.passes import fit_lines, pass_tables
 from specdec_lib.measure.latency.predict import Ranges
 from specdec_lib.measure.settings.latency import few_settings, latency_settings

@@ -16,7 +16,6 @@ from specdec_lib.core.files import DATA, write_whole
 from specdec_lib.measure.contenders import our_contenders
 from specdec_lib.measure.latency.passes import (
     curves,
-    machine_name,
     measure_machine,
     prices,
     time_passes,
@@ -24,6 +23,8 @@ from specdec_lib.measure.latency.passes import (
 )
 from specdec_lib.measure.latency.predict import Ranges, measured_speed_ups, time_settings
 from specdec_lib.measure.latency.time_breakdown import method_ledger
+from specdec_lib.measure.machine import machine_name, stored_clocked
+from specdec_lib.measure.race_table import RACED
 from specdec_lib.measure.racing import race_prompts
 from specdec_lib.measure.ratios import without_few
 from specdec_lib.measure.settings.latency import few_settings
@@ -112,8 +113,10 @@ def table_file(name: str, folder: Path = PLACE) -> Path:
 
 
 def stored_tables(machine: str = "", *, folder: Path = PLACE) -> dict[str, pd.DataFrame]:
-    """The four tables of a machine ("": the first that has all), without intervals from few
-    prompts.  Raises ValueError if there is none.
+    """The four tables of a machine, without intervals from few prompts; "" takes this machine's if
+    it has all, else those of the README's, else the first that there are.
+
+    Raises ValueError if there are none.
     """
     # of the table that is written last
     known = sorted(path.stem.removeprefix("sweeps_") for path in folder.glob("sweeps_*.csv"))
@@ -122,17 +125,21 @@ def stored_tables(machine: str = "", *, folder: Path = PLACE) -> dict[str, pd.Da
             f"no measurements of {machine or 'any machine'} in {folder}, there are"
             f" {', '.join(known) or 'none'}; `specdec measure latency` makes them"
         )
-    found = {name: pd.read_csv(folder / f"{name}_{machine or known[0]}.csv") for name in MEASURES}
+    preferred = [one for one in (machine_name(), RACED) if one in known]
+    chosen = machine or [*preferred, *known][0]
+    found = {name: pd.read_csv(folder / f"{name}_{chosen}.csv") for name in MEASURES}
     return {name: without_few(one) if "prompts" in one else one for name, one in found.items()}
 
 
 def pass_times(ladder: Ladder, machine: str = "") -> pd.DataFrame:
-    """The table "latency" with the pass times of a ladder's models on the fast runtime: the stored
-    one of a machine ("": the first), or of other models than the embedded ones what is timed here
-    and now.
+    """Pass times of a ladder's models on the fast runtime, as `pass_tables` takes them: the stored
+    ones of a machine ("" for this one, else the README's), or of other models than the embedded
+    ones what is timed here and now.
     """
     if not ladder.is_own:
-        return stored_tables(machine)["latency"]
+        stored = stored_clocked("passes", machine)
+        stored = stored[stored.edition == "exact"]
+        return stored.assign(runtime="fast", network_seconds=stored.seconds)
     few = Ranges(rows=(1, 2, 4, 8, 16, 32), contexts=(64, 256), repeats=5)
     return measure_table("latency", {"fast": ladder}, few, progress=False)
 

@@ -5,7 +5,6 @@ Every model takes its turn in every repeat. A pass reads on from where the model
 """
 
 import math
-import re
 import time
 import timeit
 from collections.abc import Callable, Iterator, Sequence
@@ -21,9 +20,9 @@ from specdec_lib.core.context import Context
 from specdec_lib.core.protocols import LanguageModel, StateReader, Usage
 from specdec_lib.core.tree import TokenTree
 from specdec_lib.measure.bytes_moved import model_shape
+from specdec_lib.measure.machine import machine_name
 from specdec_lib.models.fast.model import FastModel
 from specdec_lib.models.loading import LoadedModel
-from specdec_lib.models.processor import processor_name
 from specdec_lib.theory import Machine, PassTable, roofline_seconds
 
 ROWS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
@@ -200,19 +199,6 @@ def pass_tables(
         seconds = grid.to_numpy(float).tolist()
         found[str(model)] = PassTable(*places, tuple(map(tuple, seconds)))
     return found
-
-
-def machine_name(device: str = "cpu") -> str:
-    """For file names: the GPU, or processor and torch's threads: "amd-epyc-avx2-2-threads"."""
-    words = f"{processor_name()} {torch.get_num_threads()} threads"
-    if device.startswith("cuda"):
-        words = torch.cuda.get_device_name(device)
-    return for_file_names(words)
-
-
-def for_file_names(words: str) -> str:
-    """Words in the letters of file names: "AMD EPYC, AVX2" is "amd-epyc-avx2"."""
-    return re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-")
 
 
 def measure_machine() -> Machine:

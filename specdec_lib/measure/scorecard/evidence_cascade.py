@@ -49,7 +49,7 @@ def tuned_entry(ladder: Ladder, domain: str, prices: str, drafters: str, entry: 
 
 def clocked(ladder: Ladder, domain: str, draft: str) -> Evidence:
     """Tokens per second of a draft ÷ plain decoding's."""
-    clock = read_measured("cascade_walltime")
+    clock = read_measured("walltime_*")
     own = clock[clock.domain == domain].assign(sampling="greedy")
     by = ["draft", "sampling"]
     found = ratios(own, "tokens", "seconds", baseline="autoregressive", by=by)
@@ -60,7 +60,7 @@ def clocked_variant(ladder: Ladder, domain: str, variant: str) -> Evidence:
     """Tokens per second of a cascade with another K00, or without its horizontal part, ÷ those of
     the cascade with K00 = 1; and the same by SWI.
     """
-    clock = read_measured("cascade_walltime")
+    clock = read_measured("walltime_*")
     timed = read_measured("prices")
     prices = dict(zip(timed.model, timed.price, strict=True))
     both = by_swi_and_clock(

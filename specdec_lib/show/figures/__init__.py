@@ -5,13 +5,11 @@ an interval does not hold its value. Colour never carries a meaning alone.
 """
 
 from specdec_lib.show.figures.bars import (
-    cascade_ablation,
     chain_lengths,
     distributions,
     paper_and_ours,
     rivals,
     round_ledger,
-    walltime,
     yields,
 )
 from specdec_lib.show.figures.cells import break_even, match_rates, roofline, speed_surface, surface
@@ -31,11 +29,16 @@ from specdec_lib.show.figures.lines import (
     budget_curves,
     budget_speed_ups,
     latency,
-    lenience,
     pass_at,
     position,
-    relative_performance,
-    sensitivity,
+)
+from specdec_lib.show.figures.papers import (
+    FORETOLD,
+    PAPER,
+    paper_speed_ups,
+    prompt_gains,
+    swi_by_prices,
+    walltimes,
 )
 from specdec_lib.show.figures.pictures import origins, shapes
 from specdec_lib.show.figures.rounds import mask, step, tree
@@ -46,7 +49,6 @@ from specdec_lib.show.figures.rows import (
     plans,
     setting_speed_ups,
     stages,
-    swi_by_drafters,
     verifiers,
     versus,
 )

@@ -8,9 +8,9 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from specdec_lib.show.figures import theme
-from specdec_lib.show.figures.chart import PLAIN, Chart, check, lanes, marks, span_of
+from specdec_lib.show.figures.chart import PLAIN, Chart, check, lanes, marks
 from specdec_lib.show.figures.forms import add_bars, add_dots, words_beside
-from specdec_lib.show.figures.theme import GAIN, INK, LOSS, PAPERS, SOURCES, Look, looks, short
+from specdec_lib.show.figures.theme import GAIN, INK, LOSS, SOURCES, Look, looks
 
 PAYS = {"faster": Look(GAIN, hatch="/"), "slower": Look(LOSS, hatch="x")}
 LENGTH_LOOKS = PAYS | {f"{name}, chosen": replace(one, full=True) for name, one in PAYS.items()}
@@ -24,8 +24,6 @@ RIVALS_ROOM = 78  # characters of a headline right of the longest name, in a wid
 COLOURS = {"verify": "target", "draft passes": "draft", "choice and noise": "bigram"}
 COLOURS |= {"KV moves": "prompt", "tree": theme.STRANGERS[6], "n-gram": "n-gram", "host": "context"}
 PARTS = {name: Look(SOURCES.get(one, one)) for name, one in COLOURS.items()}  # of a round
-CHANGES = {"SWI, counted": Look(SOURCES["middle"])}
-CHANGES |= {"speed, measured": Look(SOURCES["draft"], full=True)}
 WRITTEN = 0.07  # of the longest bar: a shorter piece has no room for its number
 
 
@@ -105,39 +103,6 @@ def paper_and_ours(
     return chart.name_places("x", methods, longest=12).start_at_zero("y", 1.1).titled(title)
 
 
-def walltime(table: pd.DataFrame) -> go.Figure:
-    """Measured speed against autoregressive decoding's: a bar per method and kind of text, with an
-    interval, and in it our tokens per second; the paper's ratios as hollow diamonds.
-
-    table    a row per method and kind of text: `method`, `domain`, `ours` (tokens per second),
-             `ratio` (÷ autoregressive decoding's) with its 95 % interval `ratio_low` to
-             `ratio_high`, `paper_ratio` (the same ratio as the paper prints it; NaN where it prints
-             none), `paper_data` (the paper's data set that stands over the domain, for the legend)
-             and `sampling` (one for all rows, for the headline)
-    """
-    ends = "ratio_low ratio ratio_high"
-    check(table, "domain method", f"ours paper_ratio paper_data sampling {ends}")
-    styles = {name: replace(one, hatch="") for name, one in looks(table["domain"]).items()}
-    place = lanes(table, "method", "domain", 0.84)
-    lane = 0.84 / len(styles)
-    by = {"series": "domain", "text": "ratio", "note": "{ours:.4g} tokens per second"}
-    ours = marks(table, place - 0.1 * lane, "ratio", ends=ends, **by)
-    theirs = marks(table, place + 0.33 * lane, "paper_ratio", text="paper_ratio")
-    theirs = theirs[theirs["method"] != "autoregressive"]  # 1 by definition
-    y = "speed ÷ autoregressive decoding's (in the bars: tokens per second)"
-    chart = Chart(wide=780, high=404, x="how it is decoded", y=y)
-    add_bars(chart, ours.assign(inside=ours["ours"].map(short)), styles, width=0.62 * lane)
-    over = theirs.drop_duplicates("domain")
-    paper = "paper: " + ", ".join(over["paper_data"] + " over " + over["domain"])
-    add_dots(chart, theirs.assign(series=paper), {paper: PAPERS[0]}, size=10)
-    chart.figure.update_traces(textposition="bottom center", selector={"name": paper})
-    chart.figure.update_traces(insidetextanchor="start", selector={"type": "bar"})
-    chart.name_places("x", table["method"], longest=18).start_at_zero("y", 1.12)
-    how = " and ".join(theme.names_of(table["sampling"]))
-    said = "Measured speed ÷ autoregressive decoding's, ours and the paper's"
-    return chart.titled(f"{said} each on its own machine, {how}", plain="y")
-
-
 def yields(table: pd.DataFrame, *, bonus: bool = True) -> go.Figure:
     """Tokens per round in two pieces, from the left: the target's own token, which a draft that is
     never right has too (dotted), and the accepted guesses; a dot with an interval at the sum.
@@ -165,36 +130,6 @@ def yields(table: pd.DataFrame, *, bonus: bool = True) -> go.Figure:
     chart.start_at_zero("x", 1.15, least=1.0).name_places("y", table["series"])
     never = f"a draft that is never right gives {int(bonus)} (dotted)"
     return chart.titled(f"{words.capitalize()}; {never}")
-
-
-def cascade_ablation(table: pd.DataFrame) -> go.Figure:
-    """What leaving out a part of a cascade changes: two lying bars per variant, by SWI and by the
-    clock, with intervals, and the paper's number as a diamond; a panel per kind of text.
-
-    table    a row per kind of text, variant and way: `domain`, `variant` (what is left out), `by`
-             ("SWI, counted" or "speed, measured"), `change_percent` (against the full cascade;
-             below 0 it is worse without) with its 95 % interval `low` to `high`, and `paper` (its
-             change in percent; NaN where it prints none)
-    """
-    ends = "low change_percent high"
-    check(table, "domain variant by", f"{ends} paper")
-    place = lanes(table, "variant", "by", 0.62, list(CHANGES))
-    count = table["variant"].nunique()
-    x = "change against full, in %"
-    y = "what is left out"
-    chart = Chart(table["domain"], wide=350, high=85 + 56 * count, x=x, y=y)
-    words = table[["change_percent", "paper"]].map(short, signed=True)
-    ours = marks(table, "change_percent", place, series="by", panel="domain", ends=ends)
-    add_bars(chart, ours.assign(text=words["change_percent"]), CHANGES, lying=True, width=0.27)
-    theirs = marks(table, "paper", lanes(table, "variant") + 0.42, panel="domain")
-    theirs = theirs.assign(series="paper", text=words["paper"])
-    add_dots(chart, theirs, {"paper": PAPERS[0]}, lying=True, by="measured")
-    everything = table[["change_percent", "low", "high", "paper"]].assign(full=0.0)
-    chart.figure.add_vline(x=0, line={"width": 1.5, "color": INK})
-    chart.name_places("y", table["variant"], longest=18)
-    chart.axis("x", range=span_of(everything, 0.24, 0.22), tick0=0, dtick=100)
-    headline = "A cascade tuned on SWI: what leaving a part out changes (left of 0: worse)"
-    return chart.titled(headline)
 
 
 def rivals(table: pd.DataFrame, *, title: str) -> go.Figure:

@@ -16,22 +16,26 @@ OPAQUE = "rgba(255,255,255,0.94)"  # behind a name on the map, that no line runs
 HIGHEST = 0.5  # draft cost of the map, unless a mark stands higher
 PAIR = "our pairs, rates counted and costs measured"
 HERE = "here"
+RANKS = 4  # of guesses, in the match table
 MAP_LOOKS = {PAIR: Look(DARK, symbol="diamond"), HERE: Look("#E69F00", symbol="star")}
 
 
 def match_rates(table: pd.DataFrame) -> go.Figure:
-    """How often a guess matches the target, by its rank and its gap: a cell per rank and bin, with
-    the number in it; a missing cell stays empty.
+    """How often a guess matches the target, by its rank and its gap: a cell per bin and rank, of
+    the first `RANKS`, with the number in it; a missing cell stays empty.
 
     table    as `tables.gap_rates` gives it: `gap` (the bin's name, in nats; columns stand in the
              table's order), `rank` (from 0) and `rate` (0 to 1; NaN stays empty)
     """
     check(table, "gap rank", "rate")
-    grid = table.pivot(index="rank", columns="gap", values="rate")[names_of(table["gap"])]
+    shown = table[table["rank"] < RANKS]
+    grid = shown.pivot(index="rank", columns="gap", values="rate")[names_of(table["gap"])]
     grid.index = [f"rank {rank}" for rank in grid.index]
+    later = table["rate"][table["rank"] >= RANKS].max()
     x = "gap to the best guess in nats; for rank 0, its lead over the second"
+    x += f" (later ranks: {later:.2f} at most)" if later == later else ""
     chart = Chart(high=86 + 38 * len(grid), x=x, y="rank of the guess")
-    add_cells(chart, grid, name="rate", ends=(0, 1))
+    add_cells(chart, grid, name="rate", ends=(0, None))
     title = "How often a guess matches the target, by its rank and gap"
     return chart.axis("y", autorange="reversed").titled(title)
 

@@ -35,7 +35,8 @@ def acceptance(
 
     table    a row per dot: the column that `x` names, `series`, `rate` (0 to 1; NaN draws nothing)
              with its 95 % interval `low` to `high` (NaN: none), and `at_risk` (tokens tried);
-             perhaps `part`, which breaks a series' line in two, and `prompts`, for the headline
+             perhaps `panel`, of several side by side, `part`, which breaks a series' line in two,
+             and `prompts`, for the headline
     x_title  of the axis; what stands before its first comma is also in the headline
     apart    how far the outer series stand beside their numbers; where `log_x`, in octaves
     bare     which marks have no interval, for the headline
@@ -45,10 +46,11 @@ def acceptance(
     check(table, "", f"{x} series low rate high at_risk")
     what = x_title.split(",")[0]
     note = f"{what}: {{{x}:,g}}; {RATES['note']}"
-    rows = marks(table, x, "rate", series="series", ends=RATES["ends"], note=note)
+    panel = "panel" if "panel" in table else ""
+    rows = marks(table, x, "rate", series="series", panel=panel, ends=RATES["ends"], note=note)
     if log_x and not rows["x"].min() > 0:
         raise ValueError(f"a logarithmic axis shows {x} above 0, got {rows['x'].min()}")
-    chart = Chart(high=384, x=x_title, y=RATE)
+    chart = Chart(rows["panel"], wide=420 if panel else 640, high=384, x=x_title, y=RATE)
     styles = looks(rows["series"])
     values = sorted(set(rows["x"]))
     sides = np.linspace(-apart, apart, len(styles))
@@ -112,7 +114,8 @@ def predicted_tokens(table: pd.DataFrame) -> go.Figure:
     chart = Chart(rows["panel"], wide=450, high=490, x=x, y=y)
     ends = span_of(rows[["x", "y", "low", "high"]], 0.08, 0.08)
     add_diagonal(chart, ends, name="as predicted", near=0.05)
-    headline = "Counted against predicted tokens per round: on the line they agree"
+    more = (rows["y"] / rows["x"] - 1).median()
+    headline = f"Counted against predicted tokens per round: {more:+.0%} in the median"
     return add_dots(chart, rows).titled(headline)
 
 

@@ -40,9 +40,14 @@ def waterfall(table: pd.DataFrame) -> go.Figure:
     return chart.titled("From plain decoding to all ideas together, by the clock")
 
 
-def idea_ratios(table: pd.DataFrame) -> go.Figure:
-    """What each idea adds by the clock: a row per pair of methods that differ by it alone, a lying
-    dot per kind of prompts, with a 95 % interval; a panel per edition and sampler.
+def idea_ratios(
+    table: pd.DataFrame,
+    *,
+    x: str = "with it ÷ without",
+    title: str = "What each idea adds by the clock, all else equal",
+) -> go.Figure:
+    """What each idea adds: a row per pair of methods that differ by it alone, a lying dot per kind
+    of prompts, with a 95 % interval; a panel per edition and sampler, or per way of measuring.
 
     table    a row per dot: `panel`, `idea`, `pair`, `family` (of prompts), `ratio` (of speeds) with
              `ratio_low` to `ratio_high`, `prompts`, and `machine`
@@ -55,15 +60,14 @@ def idea_ratios(table: pd.DataFrame) -> go.Figure:
     by = {"series": "family", "panel": "panel", "ends": ends, "note": "{idea}, {prompts} prompts"}
     rows = marks(table, "ratio", place, **by)
     high = 60 + 30 * rows["pair"].nunique()
-    x = "with it ÷ without"
-    chart = Chart(
-        rows["panel"], wide=240, high=high, columns=rows["panel"].nunique(), x=x, gap=0.02
-    )
+    across = rows["panel"].nunique()
+    across = across if across <= 4 else 3
+    chart = Chart(rows["panel"], wide=960 / across, high=high, columns=across, x=x, gap=0.02)
     add_dots(chart, rows, FAMILIES, lying=True, size=8).name_places("y", rows["pair"], longest=44)
     for edge in rows.groupby("first")["pair"].nunique().cumsum()[:-1]:
         chart.figure.add_hline(y=edge - 0.5, **BETWEEN)
     chart.axis("x", range=span_of(rows[["x", "low", "high"]], 0.06, 0.06), nticks=5)
-    return chart.titled("What each idea adds by the clock, all else equal", plain="x")
+    return chart.titled(title, plain="x")
 
 
 def claim_maps(table: pd.DataFrame, points: pd.DataFrame, *, about: str) -> go.Figure:

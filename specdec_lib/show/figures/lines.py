@@ -1,97 +1,63 @@
 """Charts of lines, over bands where there is an interval."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
 from specdec_lib.show.figures import theme
-from specdec_lib.show.figures.chart import Chart, check, groups_of, lanes, marks, named_rows
-from specdec_lib.show.figures.forms import add_dots, words_beside
-from specdec_lib.show.figures.theme import DASHES, INK, PAPERS, SOURCES, Look, looks, short, wrap
+from specdec_lib.show.figures.chart import Chart, check, marks, named_rows
+from specdec_lib.show.figures.forms import add_dots
+from specdec_lib.show.figures.theme import (
+    DASHES,
+    INK,
+    SOURCES,
+    Look,
+    escape,
+    looks,
+    names_of,
+    short,
+)
 
 LINES: dict[str, Any] = {"joined": 2, "size": 0, "bands": True}
 SECONDS = "low_seconds seconds high_seconds"
+LEAST_RATE = 0.001  # that is drawn on a logarithmic axis
+NAMES_APART = 0.055  # of the height, between the names at the ends of two lines
+BEST_DEPTH = "the best depth"
+ASIDE = 0.06  # octaves that the outer dots stand beside their budget
 
 
 def position(table: pd.DataFrame) -> go.Figure:
-    """How likely a draft is accepted up to each position: a line per drafter over a band, the 95 %
-    interval; a panel per kind of text.
+    """How likely a draft is accepted up to each position, on a logarithmic axis: a line per drafter
+    over a band, the 95 % interval; a panel per kind of text.
 
     table    a row per position: `domain`, `drafter`, `position` (of a guess in its draft, from 1),
-             `rate` (probability that all guesses up to it are accepted, 0 to 1) with `low` to
-             `high`, and `at_risk` (drafts that are so long)
+             `rate` (probability that all guesses up to it are accepted, 0 to 1; below `LEAST_RATE`
+             it is not drawn) with `low` to `high`, and `at_risk` (drafts that are so long)
     """
     check(table, "domain drafter position", "low rate high at_risk")
-    table = table.replace({"drafter": theme.MODEL_NAMES})
+    table = table[table["rate"] >= LEAST_RATE].replace({"drafter": theme.MODEL_NAMES})
+    table = table.assign(low=table["low"].clip(lower=LEAST_RATE))
     by = {"series": "drafter", "panel": "domain", "note": "{at_risk:,.0f} drafts at risk"}
     rows = marks(table, "position", "rate", ends="low rate high", **by)
     x = "position in the draft"
     y = "accepted up to here (probability)"
     chart = Chart(rows["panel"], wide=300, high=330, x=x, y=y)
-    add_dots(chart, rows, **LINES).start_at_zero("y", 1.15, top=1.08)
+    add_dots(chart, rows, **LINES)
+    ticks = [0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1]
+    chart.count_in_factors("y", ticks, (LEAST_RATE, 1.2))
     last = int(rows["x"].max())
     chart.axis("x", tickvals=[1, *range(5, last + 1, 5)], range=[0.5, last + 0.5], showline=True)
     return chart.titled("How much of a long draft is accepted, by drafter")
 
 
-def sensitivity(table: pd.DataFrame) -> go.Figure:
-    """What K00, the tokens that the target wants of its first drafter, changes: a line per kind of
-    text with intervals, relative to K00 = 1 (dotted), and the paper's as diamonds; a panel per
-    variant and way.
-
-    table    a row per dot: `domain`, `k00`, `variant` (what else is set), `by` ("SWI, counted" or
-             "speed, measured"), `value` (÷ that at K00 = 1) with its 95 % interval `low` to `high`,
-             and `paper_relative` (the same ratio of the paper; NaN where it prints none)
-    """
-    check(table, "domain k00 variant by", "low value high paper_relative")
-    table = table.assign(panel=table["variant"] + ": " + table["by"])
-    by = {"panel": "panel", "series": "domain", "ends": "low value high"}
-    rows = marks(table, lanes(table, "k00", "domain", 0.44), "value", **by)
-    x = "K00, tokens wanted of the first drafter"
-    y = "÷ that at K00 = 1 (dotted)"
-    chart = Chart(rows["panel"], wide=380, high=330, x=x, y=y)
-    add_dots(chart, rows, joined=2)
-    papers = marks(table, lanes(table, "k00"), "paper_relative", panel="panel")
-    papers = papers.dropna(subset=["y"]).drop_duplicates(["panel", "k00"]).assign(series="paper")
-    papers = papers[papers["k00"] != 1]  # there 1 by definition
-    add_dots(chart, papers, {"paper": PAPERS[0]}, size=12, by="measured")
-    headline = "What more tokens of the first drafter (K00) change"
-    return chart.name_places("x", table["k00"]).titled(headline, plain="y")
-
-
-def lenience(table: pd.DataFrame) -> go.Figure:
-    """What lenience changes: a dot per kind of text at each lenience, with an interval, and below
-    it the tail; plain decoding's is dotted. A panel per metric.
-
-    table    a row per dot: `domain`, `lenience` (1: none), `metric` (the panel), `value` (÷ plain
-             decoding's) with its 95 % interval `low` to `high`, and `tail` (copied tokens that a
-             draft may have at most; NaN writes nothing)
-    """
-    check(table, "domain lenience metric", "low value high tail")
-    table = table.assign(named=table["lenience"].map("{:g}".format))
-    by = {"series": "domain", "panel": "metric", "ends": "low value high"}
-    rows = marks(table, lanes(table, "named", "domain", 0.64), "value", **by)
-    x = "lenience (1: none)"
-    y = "÷ plain decoding's (dotted)"
-    chart = Chart(rows["panel"], wide=430, x=x, y=y, shared_y=False, gap=0.07)
-    styles = looks(rows["series"])
-    add_dots(chart, rows, styles)
-    rows["text"] = rows["tail"].map("{:g}".format).replace("nan", "")
-    below = rows.assign(y=rows["low"].fillna(rows["y"])).drop(columns=["low", "high"])
-    for (_, name), own in groups_of(below, ["panel", "series"]):
-        words_beside(chart, own, lying=False)
-        font = {"color": styles[name].colour, "size": 11}
-        chart.figure.data[-1].update(textposition="bottom center", textfont=font)
-    headline = "Lenience, each with its K tuned on SWI; below an interval, the tail: copies at most"
-    return chart.name_places("x", table["named"]).titled(headline, plain="y")
-
-
 def budget_curves(table: pd.DataFrame) -> go.Figure:
     """Tokens per round against a tree's size: a line per shape of tree through what is predicted,
-    over a band where it has an interval, and a dot with an interval for each that was counted.
+    with its name at the end, and a dot with an interval for each that was counted.
 
     table    a row per point: `budget` (nodes without the root, from 1), `shape`, `measured`
              (whether it was counted and not predicted), and `tokens_per_round` with its 95 %
@@ -101,41 +67,68 @@ def budget_curves(table: pd.DataFrame) -> go.Figure:
     check(table, "", f"budget shape measured {ends}")
     rows = marks(table, "budget", "tokens_per_round", series="shape", ends=ends)
     styles = looks(rows["series"])
-    chart = _budget_chart(rows, "tokens per round")
+    chart = _budget_chart(rows, "tokens per round", after=0.36)
     seen = rows["measured"].astype(bool)
     add_dots(chart, rows[~seen], styles, **LINES, by="predicted")
+    chart.figure.update_traces(showlegend=False)
+    _name_ends(chart, rows[~seen], styles)
+    counted = rows[seen]
+    names = names_of(counted["series"])
+    aside = counted["series"].map(
+        dict(zip(names, np.linspace(-ASIDE, ASIDE, len(names)), strict=True))
+    )
+    add_dots(chart, counted.assign(x=counted["x"] * 2**aside), styles, size=10, by="counted")
     headline = "Tokens per round of a tree of each size: lines are predicted, dots counted"
-    return add_dots(chart, rows[seen], styles, size=10, by="counted").titled(headline)
+    return chart.titled(headline)
+
+
+def _name_ends(chart: Chart, rows: pd.DataFrame, styles: Mapping[str, Look]) -> None:
+    """Write the name of each line right of its last point, clear of the others' names."""
+    last = rows.sort_values("x", kind="stable").groupby("series", sort=False).tail(1)
+    last = last.sort_values("y", kind="stable")
+    apart = NAMES_APART * (rows["y"].max() - rows["y"].min())
+    lowest = -math.inf
+    for row in named_rows(last):
+        lowest = max(row.y, lowest + apart)
+        font = {"color": styles[row.series].colour, "size": 13}
+        words = {"text": [f" {escape(row.series)}"], "textposition": "middle right"}
+        look = {"mode": "text", "textfont": font, "showlegend": False, "hoverinfo": "skip"}
+        chart.add(go.Scatter(x=[row.x], y=[lowest], **words, **look, cliponaxis=False))
 
 
 def budget_speed_ups(table: pd.DataFrame, *, title: str = "") -> go.Figure:
-    """Predicted speed-up over plain decoding (dotted) against a tree's size: a line per deepest
-    guess allowed, thicker where another may cover it; a star at the best.
+    """Predicted speed-up over plain decoding (dotted) against a tree's size: the line of the depth
+    that is best at each size, that depth written where it changes, and a band down to the worst; a
+    star at the best of all.
 
     table    a row per point: `budget` (nodes without the root, from 1), `depth` (of the deepest
              guess allowed) and `speed_up` (× plain decoding's speed)
     """
     check(table, "budget depth", "speed_up")
-    rows = marks(table, "budget", "speed_up").sort_values(["depth", "budget"])
-    rows = rows.assign(series=rows["depth"].map("depth ≤ {}".format))
+    rows = marks(table, "budget", "speed_up").sort_values(["budget", "depth"])
+    by = rows.groupby("budget")["y"]
+    best = rows.loc[by.idxmax()].assign(low=by.min().to_numpy(), high=by.max().to_numpy())
     chart = _budget_chart(rows, "predicted speed-up over plain decoding (dotted)")
-    styles = looks(rows["series"])
-    for place, (name, own) in enumerate(groups_of(rows, "series")):
-        line: dict[str, Any] = {**LINES, "joined": 2 + 1.3 * (len(styles) - 1 - place)}
-        add_dots(chart, own, {name: styles[name]}, **line, by="predicted")
-    best = rows.iloc[rows["y"].argmax()]
-    words = f"{best.y:.2f} with {best.budget} guesses, {best.series}"
-    star = best.to_frame().T.assign(series="the best", text=words)
+    look = {BEST_DEPTH: Look(SOURCES["draft"])}
+    add_dots(chart, best.assign(series=BEST_DEPTH), look, **LINES, by="predicted")
+    turns = best[best["depth"] != best["depth"].shift()]
+    turns = turns.assign(series=BEST_DEPTH, text=turns["depth"].map("depth {}".format))
+    add_dots(chart, turns.drop(columns=["low", "high"]), look, size=8, by="predicted")
+    chart.figure.data[-1].update(textposition="bottom center")
+    top = best.iloc[best["y"].argmax()]
+    words = f"{top.y:.2f} with {top.budget} guesses"
+    star = top.to_frame().T.drop(columns=["low", "high"]).assign(series="the best", text=words)
     add_dots(chart, star, {"the best": Look(INK, symbol="star")}, size=15)
-    headline = "Predicted: which budget is fastest, for each deepest guess allowed"
+    headline = "Predicted: which budget is fastest; the band reaches down to the worst depth"
     return chart.titled(title or headline, plain="y")
 
 
-def _budget_chart(rows: pd.DataFrame, y: str) -> Chart:
+def _budget_chart(rows: pd.DataFrame, y: str, *, after: float = 0.04) -> Chart:
+    """A chart over budgets, with so many powers of ten of room `after` the last."""
     if rows["x"].min() < 1:
         raise ValueError(f"a budget is at least 1 node, got {rows['x'].min()}")
     chart = Chart(high=404, x="budget, in nodes without the root", y=y)
-    ends = math.log10(rows["x"].min()) - 0.04, math.log10(rows["x"].max()) + 0.04
+    ends = math.log10(rows["x"].min()) - 0.04, math.log10(rows["x"].max()) + after
     return chart.count_in_powers(rows["x"]).axis("x", range=ends)
 
 
@@ -219,29 +212,3 @@ def pass_at(measured: pd.DataFrame, line: pd.DataFrame, *, rows: int, title: str
     font = {"size": 14, "color": target}
     chart.figure.data[-1].update(textposition=f"top {side}", textfont=font)
     return chart.count_in_powers([1, *line["rows"]]).axis("y", rangemode="tozero").titled(title)
-
-
-def relative_performance(table: pd.DataFrame, *, title: str) -> go.Figure:
-    """Each prompt's performance against plain decoding's (dotted): a dot per method, prompts sorted
-    by that of "staged"; a panel per sampler and way of finding it.
-
-    table    a row per prompt and method: `prompt`, `method` ("staged" among them), `sampling`, `by`
-             (what is compared and how it was found, such as "seconds, measured") and `relative`
-             (plain decoding's per token ÷ the method's: above 1 the method is better); perhaps
-             `called` (the method's name in the legend)
-    """
-    check(table, "sampling by prompt method", "relative")
-    table = table.assign(panel=table["sampling"] + ": " + table["by"])
-    staged = table[table["method"] == "staged"].set_index(["panel", "prompt"])["relative"]
-    rank = staged.groupby("panel").rank(method="first").rename("rank")
-    by = {"series": "called", "panel": "panel", "note": "{prompt}"}
-    table = table.assign(called=table.get("called", table["method"]))
-    rows = marks(table.join(rank.astype(int), on=["panel", "prompt"]), "rank", "relative", **by)
-    chart = Chart(rows["panel"], wide=380, x="rank of the prompt")
-    most = int(rows["x"].max())
-    add_dots(chart, rows, joined=1.2, size=8 if most <= 40 else 5)
-    for panel, what in table.drop_duplicates(["by"])[["panel", "by"]].to_numpy():
-        y = f"{what.split(',')[0]} per token: plain decoding's ÷ the method's (dotted: 1)"
-        chart.axis("y", panel, title=wrap(y, 36))
-    chart.axis("x", range=[0.5 - 0.02 * most, 0.5 + 1.02 * most]).axis("y", rangemode="tozero")
-    return chart.titled(title, plain="y")

@@ -115,13 +115,16 @@ def origins(table: pd.DataFrame, *, title: str = "") -> go.Figure:
 
 
 def _lay_out(table: pd.DataFrame) -> pd.DataFrame:
-    """The tokens in pieces of one line each, with box and middle. A newline is shown."""
+    """The tokens in pieces of one line each, with box and middle. A newline is shown, and so are
+    spaces that are all of a piece.
+    """
     pieces: list[dict[Any, Any]] = []
     line = column = 0
     for row in table[["token", "source", "round"]].to_dict("records"):
         for part in str(row["token"]).expandtabs(4).replace("\n", "⏎\n").splitlines(True) or [""]:
             shown = (mark if mark.isprintable() else "·" for mark in part.removesuffix("\n"))
             text = "".join(shown) or "∅"
+            text = text if text.strip() else "␣" * len(text)
             if column and column + len(text) > COLUMNS:
                 line = line + 1
                 column = 0

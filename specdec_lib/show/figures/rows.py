@@ -1,14 +1,15 @@
 """Charts of lying dots with intervals: a row per name, from the top down."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from specdec_lib.measure.ratios import sampling_of
-from specdec_lib.show.figures import theme
-from specdec_lib.show.figures.chart import Chart, check, lanes, marks, span_of
-from specdec_lib.show.figures.forms import add_dots
-from specdec_lib.show.figures.theme import GAIN, INK, LOSS, PAPERS, SOURCES, Look, looks, names_of
+from specdec_lib.measure.ratios import ALL, sampling_of
+from specdec_lib.show.figures.chart import Chart, check, groups_of, lanes, marks, span_of
+from specdec_lib.show.figures.forms import add_bars, add_dots, words_beside
+from specdec_lib.show.figures.theme import GAIN, INK, LOSS, SOURCES, Look, looks, names_of, short
 
 BETWEEN = {"line": {"width": 1, "color": "rgba(128,128,128,0.35)"}, "layer": "below"}  # rows
 ROOM = 1.28  # of an axis with words right of its dots, against its highest value
@@ -18,31 +19,110 @@ PAYING["too few prompts to tell"] = Look(INK, symbol="diamond-open")
 NAMES = {"autoregressive": "plain decoding", "hf_prompt_lookup": "transformers prompt lookup"}
 NAMES |= {f"hf_{way}": f"transformers {way}" for way in ("generate", "assisted")}
 TICKS = [0.1, 0.25, 0.5, 1, 2, 4, 8, 16, 32]
-DRAFTERS = ("middle", "draft", "Max-Gram")
-DRAFTERS += tuple(f"{names} + Max-Gram" for names in ("middle", "draft", "middle + draft"))
 RULE_NAMES = {"draw_once": "draw_once (naive)", "k_seq": "K-SEQ"}
-SIBLINGS = ("ranked", "top", "iid", "distinct")
 SPEED_UPS = "speed_up_low speed_up speed_up_high"
 
 
 def stages(table: pd.DataFrame, *, sampling: str = "") -> go.Figure:
-    """What each level of a stack of models adds: a lying dot per stack, with an interval and its
-    value, the stack of fewest levels on top; a panel per metric.
+    """What each level of a stack of models adds: a row per stack, the one of fewest levels on top,
+    and in it a bar per metric, with an interval and its value, each metric on a scale of its own;
+    "–" where a stack has none.
 
-    table       a row per dot: `stack` (its models' names), `levels` (how many), `metric` (the
-                panel, with its unit) and `value` with its 95 % interval `low` to `high`
+    table       a row per bar: `stack` (its models' names), `levels` (how many), `metric` (with its
+                unit) and `value` with its 95 % interval `low` to `high`
     sampling    the sampler's name, for the headline
     """
     check(table, "stack metric", "levels low value high")
     table = table.sort_values("levels", kind="stable")
     by = {"panel": "metric", "ends": "low value high", "text": "value"}
     rows = marks(table, "value", lanes(table, "stack"), **by)
-    chart = Chart(rows["panel"], wide=360, high=40 * table["stack"].nunique() + 80, columns=2)
-    add_dots(chart, rows, {"": Look(SOURCES["draft"])}, lying=True, size=10)
+    metrics = rows["panel"].nunique()
+    high = 34 * table["stack"].nunique() + 70
+    chart = Chart(rows["panel"], wide=230, high=high, columns=metrics, gap=0.025)
+    chart.figure.update_annotations(font={"size": 12})
+    add_bars(chart, rows, {"": Look(SOURCES["draft"])}, lying=True)
+    every = table[["stack", "levels"]].drop_duplicates()
     for metric in chart.panels:
-        chart.start_at_zero("x", ROOM, panel=metric)
-    chart.axis("x", nticks=5).name_places("y", rows["stack"], longest=36)
+        chart.start_at_zero("x", 1.42, panel=metric)
+        without = every[~every["stack"].isin(table["stack"][table["metric"] == metric])]
+        place = without["stack"].map(names_of(table["stack"]).index)
+        none = marks(without, 0.0, place).assign(panel=metric, text="–")
+        if len(none):
+            words_beside(chart, none, lying=True)
+    chart.axis("x", showticklabels=False, showgrid=False)
+    chart.name_places("y", rows["stack"], longest=36)
     return chart.titled(f"What each level of the stack adds, counted{sampling and f', {sampling}'}")
+
+
+def free_drafts(table: pd.DataFrame) -> go.Figure:
+    """What drafts without a network bring, beside a draft model's tree: a row per draft, the
+    fastest on top, a lying dot over all kinds of text, with an interval and its value, and a tick
+    per kind; a panel per sampler.
+
+    table    a row per mark: `draft`, `domain` ("all" for the dot), `sampling`, and `speed_up` (over
+             plain decoding (dotted), measured) with its 95 % interval `speed_up_low` to
+             `speed_up_high`
+    """
+    check(table, "draft domain sampling", SPEED_UPS)
+    whole = table["domain"] == ALL
+    means = table[whole].groupby("draft")["speed_up"].mean().sort_values(ascending=False)
+    order = names_of(means.index)
+    place = table["draft"].map(str).map(order.index)
+    by = {"series": "domain", "panel": "sampling"}
+    dots = marks(table[whole], "speed_up", place[whole], ends=SPEED_UPS, **by)
+    ticks = marks(table[~whole], "speed_up", place[~whole], **by)
+    styles = {
+        name: replace(look, symbol="line-ns-open") for name, look in looks(ticks["series"]).items()
+    }
+    high = 80 + 36 * len(order)
+    x = "speed-up over plain decoding (dotted), measured"
+    chart = Chart(dots["panel"], wide=400, high=high, x=x)
+    add_dots(chart, ticks, styles, lying=True, size=12)
+    every = {"all kinds of text": Look(SOURCES["draft"])}
+    add_dots(chart, dots.assign(series="all kinds of text"), every, lying=True, size=10)
+    right = ticks.groupby(["panel", "y"])["x"].max().rename("right")
+    words = dots.join(right, on=["panel", "y"]).assign(text=dots["x"].map(short))
+    words["high"] = words[["high", "right"]].max(axis=1)
+    for _, own in groups_of(words, "panel"):
+        words_beside(chart, own, lying=True)
+    ends = pd.concat([dots[["x", "low", "high"]], ticks[["x"]]]).assign(plain=1.0)
+    chart.axis("x", range=span_of(ends, 0.06, 0.16)).name_places("y", order, longest=32)
+    return chart.titled("What copied, recycled and remembered tokens bring by the clock", plain="x")
+
+
+def verifiers(table: pd.DataFrame) -> go.Figure:
+    """Tokens per round of each verification rule ÷ those of `reject` on independent children, of
+    the same prompts: a row per rule and kind of siblings, the bound last and hollow, a lying dot
+    per sampler, with an interval; a panel per shape of draft.
+
+    table    as `summarise_rules` gives it: `sampling`, `shape` (of the draft), `rule` ("bound":
+             what no rule can exceed), `siblings` ("ranked", "top", "iid" or "distinct"), `ratio`
+             with its 95 % interval `ratio_low` to `ratio_high`, and `prompts` (that were counted)
+    """
+    ends = "ratio_low ratio ratio_high"
+    check(table, "sampling shape rule siblings", f"{ends} prompts")
+    table = table[(table["rule"] != "reject") | (table["siblings"] != "iid")]  # 1 by definition
+    bound = table["rule"] == "bound"
+    table = table.assign(
+        bound=bound,
+        name=table["rule"].replace(RULE_NAMES) + ", " + table["siblings"],
+        series=table["sampling"] + np.where(bound, ", bound", ""),
+    ).sort_values("bound", kind="stable")
+    by = {"panel": "shape", "series": "series", "ends": ends, "note": "{prompts} prompts"}
+    order = names_of(table["sampling"])
+    rows = marks(table, "ratio", lanes(table, "name", "sampling", 0.66, order), **by)
+    styles = {}
+    for name, look in looks(order).items():
+        styles |= {name: look, f"{name}, bound": replace(look, symbol=f"{look.symbol}-open")}
+    high = 60 + 46 * rows["name"].nunique()
+    x = "tokens per round ÷ those of reject, iid (dotted)"
+    chart = Chart(rows["panel"], wide=420, high=high, x=x, gap=0.04)
+    add_dots(chart, rows, styles, lying=True, size=8).name_places("y", rows["name"], longest=30)
+    for edge in range(1, rows["name"].nunique()):
+        chart.figure.add_hline(y=edge - 0.5, **BETWEEN)
+    span = span_of(rows[["x", "low", "high"]].assign(reject=1.0), 0.06, 0.06)
+    chart.axis("x", range=span, showline=True)
+    return chart.titled("Which rule accepts more of the same guesses: ratios to reject", plain="x")
 
 
 def passes(table: pd.DataFrame) -> go.Figure:
@@ -106,18 +186,6 @@ def plans(table: pd.DataFrame) -> go.Figure:
     return _speed_ups(table, "name", "choice", "counted and priced", headline)
 
 
-def free_drafts(table: pd.DataFrame) -> go.Figure:
-    """What drafts without a network bring, beside a draft model's tree: a row per draft, a lying
-    dot per kind of text, with an interval; a panel per sampler.
-
-    table    a row per dot: `draft`, `domain`, `sampling`, and `speed_up` (over plain decoding
-             (dotted), measured) with its 95 % interval `speed_up_low` to `speed_up_high`
-    """
-    check(table, "draft domain sampling", SPEED_UPS)
-    headline = "What copied, recycled and remembered tokens bring by the clock"
-    return _speed_ups(table, "draft", "domain", "measured", headline)
-
-
 def off_switches(table: pd.DataFrame) -> go.Figure:
     """What drafts that nobody tuned bring, with an off-switch and without: a row per kind of
     prompt, a lying dot per draft, with an interval; a panel per edition and sampler.
@@ -141,40 +209,6 @@ def _speed_ups(table: pd.DataFrame, row: str, lane: str, how: str, headline: str
     least, most = span_of(rows[["x", "low", "high"]].assign(plain=1.0))
     add_dots(chart, rows, lying=True).axis("x", range=[0.9 * least, 1.05 * most])
     return chart.name_places("y", rows[row], longest=32).titled(headline, plain="x")
-
-
-def verifiers(table: pd.DataFrame) -> go.Figure:
-    """Tokens per round of each verification rule on the same samples: a row per shape of draft and
-    rule, the bound last and hollow, a lying dot per kind of siblings, with an interval; a panel per
-    sampler.
-
-    table    as `summarise_rules` gives it: `sampling`, `shape` (of the draft), `rule` ("bound":
-             what no rule can exceed), `siblings` ("ranked", "top", "iid" or "distinct"),
-             `tokens_per_round` with its 95 % interval `tokens_per_round_low` to
-             `tokens_per_round_high`, and `prompts` (that were counted)
-    """
-    ends = "tokens_per_round_low tokens_per_round tokens_per_round_high"
-    check(table, "sampling shape rule siblings", f"{ends} prompts")
-    bound = table["rule"] == "bound"
-    table = table.assign(
-        first=table["shape"].map(names_of(table["shape"]).index),
-        bound=bound,
-        name=table["shape"] + ": " + table["rule"].replace(RULE_NAMES),
-        series=table["siblings"] + np.where(bound, ", bound", ""),
-    ).sort_values(["first", "bound"], kind="stable")
-    by = {"panel": "sampling", "series": "series", "ends": ends}
-    note = "{siblings} siblings, {prompts} prompts"
-    rows = marks(table, "tokens_per_round", lanes(table, "name", "siblings", 0.8), **by, note=note)
-    styles = {}
-    for kind, colour in zip(SIBLINGS, theme.STRANGERS, strict=False):
-        styles |= {kind: Look(colour), f"{kind}, bound": Look(colour, symbol="diamond-open")}
-    high = 90 + 40 * rows["name"].nunique()
-    chart = Chart(rows["panel"], wide=330, high=high, x="tokens per round", gap=0.03)
-    add_dots(chart, rows, styles, lying=True, size=8).name_places("y", rows["name"], longest=30)
-    for edge in rows.groupby("first")["name"].nunique().cumsum()[:-1]:
-        chart.figure.add_hline(y=edge - 0.5, **BETWEEN)
-    chart.axis("x", range=span_of(rows[["x", "low", "high"]], 0.06, 0.06), showline=True)
-    return chart.titled("Tokens per round by verification rule, beside the bound of each draft")
 
 
 def versus(table: pd.DataFrame) -> go.Figure:
@@ -220,43 +254,3 @@ def versus(table: pd.DataFrame) -> go.Figure:
     least, most = span_of(rows[["x", "low", "high"]].assign(plain=1.0))
     chart.count_in_factors("x", TICKS, (0.85 * least, 1.5 * most)).axis("x", showline=True)
     return chart.titled("Measured speed against each baseline, all domains", plain="x")
-
-
-def swi_by_drafters(table: pd.DataFrame) -> go.Figure:
-    """SWI of each set of drafters: a row per set and method, in it a lying dot per kind of text,
-    with an interval, and a hollow one per data set of the paper; plain decoding is dotted at 1. A
-    panel per list of prices.
-
-    table    a row per dot, ours and the paper's beside each other or apart: `data` (our kind of
-             text, or the paper's data set), `prices` (the list's name), `method` ("autoregressive"
-             is left out), `drafters`, `ours` with its 95 % interval `ours_low` to `ours_high`, and
-             `paper`; NaN where a number is missing
-    """
-    ends = "ours_low ours ours_high"
-    check(table, "data prices method drafters", f"{ends} paper")
-    table = table[table["method"] != "autoregressive"]
-    table = table.assign(
-        rank=[[*DRAFTERS, name].index(name) for name in table["drafters"]],
-        set=table["drafters"].replace(theme.MODEL_NAMES, regex=True) + ", " + table["method"],
-        list="prices: " + table["prices"].map(str),
-        theirs="paper, " + table["data"].map(str),
-    )
-    ours = marks(table, "ours", 0, series="data", panel="list", ends=ends, text="ours")
-    paper = marks(table, "paper", 0, series="theirs", panel="list", text="paper")
-    rows = pd.concat([part.dropna(subset=["x"]) for part in (ours, paper)], ignore_index=True)
-    named = names_of(rows["series"])
-    rows = rows.sort_values("rank", kind="stable")
-    rows, sets = rows.assign(y=lanes(rows, "set", "series", order=named)), names_of(rows["set"])
-    x = "SWI, counted (plain decoding is 1, dotted)"
-    y = "drafters, and how they are used"
-    high = 80 + 15 * (len(named) + 1.6) * len(sets)
-    chart = Chart(table["list"], wide=260, high=high, x=x, y=y)
-    theirs = [name for name in named if name.startswith("paper, ")]
-    styles = looks(name for name in named if name not in theirs)
-    add_dots(chart, rows, styles | dict(zip(theirs, PAPERS, strict=False)), lying=True, size=8)
-    span = span_of(rows[["x", "low", "high"]].assign(plain=1.0), 0.08, 0.28)
-    chart.axis("x", range=span, showline=True).name_places("y", sets, longest=20)
-    for edge in range(1, len(sets)):
-        chart.figure.add_hline(y=edge - 0.5, **BETWEEN)
-    said = "Counted SWI of each set of drafters, by price list; the paper's, hollow, is counted too"
-    return chart.titled(said, plain="x")

@@ -39,7 +39,7 @@ def defaults(
         slowest_kinds,
         summarise_defaults,
     )
-    from specdec_lib.measure.latency.passes import machine_name
+    from specdec_lib.measure.machine import machine_name
     from specdec_lib.measure.ratios import ALL
     from specdec_lib.measure.settings.usual import DEFAULT
     from specdec_lib.measure.target_text import judged_prompts

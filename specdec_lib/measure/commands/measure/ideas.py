@@ -40,7 +40,7 @@ def ideas(
     """
     from specdec_lib.measure.idea_tables import compare_ideas, renew_ideas_page
     from specdec_lib.measure.ideas import IdeasPlan, ideas_file, race_ideas
-    from specdec_lib.measure.latency.passes import machine_name
+    from specdec_lib.measure.machine import machine_name
     from specdec_lib.measure.quiet import Quiet
     from specdec_lib.measure.ratios import ALL
     from specdec_lib.measure.target_text import judged_prompts

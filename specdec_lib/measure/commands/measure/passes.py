@@ -25,12 +25,12 @@ def passes(
 
     Run it where nothing else runs.
     """
-    from specdec_lib.measure.latency.passes import machine_name
-    from specdec_lib.measure.price_list import measure_passes, passes_file
+    from specdec_lib.measure.machine import clocked_file
+    from specdec_lib.measure.price_list import measure_passes
     from specdec_lib.measure.quiet import Quiet
 
     use_threads(threads)  # before the machine is named: its threads are part of the name
-    (place,) = table_places(csv, None, passes_file(machine_name()))
+    (place,) = table_places(csv, None, clocked_file("passes"))
     found = measure_passes(Quiet(busy))
     write_csv(found, place, 8)
     shown = found[found.context_tokens == found.context_tokens.median()]

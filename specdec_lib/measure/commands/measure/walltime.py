@@ -1,9 +1,12 @@
 """`specdec measure walltime`."""
 
+from typing import Annotated
+
 from specdec_lib.measure.options import (
     Csv,
     DomainLimit,
     OwnPrompts,
+    flag,
     print_where,
     table_places,
     use_threads,
@@ -11,7 +14,13 @@ from specdec_lib.measure.options import (
 )
 
 
-def walltime(*, prompts: OwnPrompts = None, limit: DomainLimit = 12, csv: Csv = None) -> None:
+def walltime(
+    *,
+    prompts: OwnPrompts = None,
+    limit: DomainLimit = 10,
+    busy: Annotated[bool, flag("time it though other programs run")] = False,
+    csv: Csv = None,
+) -> None:
     """Cascades by the clock: run it where nothing else runs.
 
     The settings are the cascade paper's own (its tables 3 and 4), and what is left of a tuned
@@ -19,13 +28,16 @@ def walltime(*, prompts: OwnPrompts = None, limit: DomainLimit = 12, csv: Csv = 
     """
     import pandas as pd
 
-    from specdec_lib.measure.cascade.variants import DEVELOPMENT, PLACE, measure_walltime
+    from specdec_lib.measure.cascade.variants import DEVELOPMENT, measure_walltime
+    from specdec_lib.measure.machine import clocked_file
+    from specdec_lib.measure.quiet import Quiet
+    from specdec_lib.measure.race_table import MEASURED
     from specdec_lib.measure.target_text import prompts_of_splits
 
-    (place,) = table_places(csv, prompts, PLACE)
-    use_threads(1)
-    timed = pd.read_csv(PLACE.with_name("prices.csv"))
+    use_threads(1)  # before the machine is named: its threads are part of the name
+    (place,) = table_places(csv, prompts, clocked_file("walltime"))
+    timed = pd.read_csv(MEASURED / "prices.csv")
     prices = dict(zip(timed.model, timed.price, strict=True))
     both = prompts_of_splits(prompts, DEVELOPMENT, limit)
-    write_csv(measure_walltime(both, prices), place, 5)
+    write_csv(measure_walltime(both, prices, Quiet(busy)), place, 5)
     print_where([place])

@@ -1,0 +1,56 @@
+"""The machine that a clock ran on: its name, what stands beside its times, and which of the stored
+tables is its own.
+"""
+
+import re
+from pathlib import Path
+
+import pandas as pd
+import torch
+
+from specdec_lib.measure.fingerprints import decoding
+from specdec_lib.measure.race_table import MEASURED, RACED
+from specdec_lib.models.processor import processor_name
+
+
+def machine_name(device: str = "cpu") -> str:
+    """For file names: the GPU, or processor and torch's threads: "amd-epyc-avx2-2-threads"."""
+    words = f"{processor_name()} {torch.get_num_threads()} threads"
+    if device.startswith("cuda"):
+        words = torch.cuda.get_device_name(device)
+    return for_file_names(words)
+
+
+def for_file_names(words: str) -> str:
+    """Words in the letters of file names: "AMD EPYC, AVX2" is "amd-epyc-avx2"."""
+    return re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-")
+
+
+def clocked_here() -> dict[str, str | int]:
+    """The columns that every table of times has: what its rows must share to stand side by side."""
+    return {"threads": torch.get_num_threads(), "machine": machine_name(), "state": decoding()}
+
+
+def clocked_file(name: str, machine: str = "", *, folder: Path = MEASURED) -> Path:
+    """Where the table of that name is stored for a machine, "" for this one."""
+    return folder / f"{name}_{machine or machine_name()}.csv"
+
+
+def stored_clocked(name: str, machine: str = "", *, folder: Path = MEASURED) -> pd.DataFrame:
+    """The stored table of that name of a machine; "" takes this machine's if there is one, else
+    that of the README's machine.
+
+    Raises ValueError if there is none.
+    """
+    asked = [machine] if machine else [machine_name(), RACED]
+    for one in asked:
+        place = clocked_file(name, one, folder=folder)
+        if place.is_file():
+            return pd.read_csv(place)
+    known = sorted(
+        path.stem.removeprefix(f"{name}_") for path in folder.glob(f"{name}_*-threads.csv")
+    )
+    raise ValueError(
+        f"no table {name} of {machine or 'this machine'} is stored in {folder}, there are those of"
+        f" {', '.join(known) or 'no machine'}; `specdec measure {name}` makes one"
+    )

@@ -1,0 +1,81 @@
+"""What notebooks say of stored clocks is what these hold."""
+
+import pandas as pd
+
+from specdec_lib.measure.fingerprints import decoding
+from specdec_lib.measure.latency import pass_tables
+from specdec_lib.measure.learning import summarise_learning
+from specdec_lib.measure.machine import stored_clocked
+from specdec_lib.measure.race_table import RACED
+from specdec_lib.measure.ratios import ratios
+from specdec_lib.workload.published import published
+
+
+def test_what_notebook_01_says_of_rows_is_so():
+    passes = stored_clocked("passes", RACED).query("edition == 'exact'")
+    own = pass_tables(passes.assign(runtime="fast"), column="seconds")["target"]
+    nine, seventeen = (own.at(rows, 256) / own.at(1, 256) for rows in (9, 17))
+    assert nine < 1.2 and 1.8 < seventeen < 2.2
+
+
+def test_what_notebook_04_says_of_the_clock_is_so():
+    table = stored_clocked("walltime", RACED).assign(sampling="greedy")
+    assert set(table.state) == {decoding()} and (table.cores < 1.25).all()
+    assert (table.groupby(["domain", "draft"]).prompt.nunique() == 10).all()
+    by = {"by": ("draft", "sampling")}
+
+    def over(baseline: str, some: pd.DataFrame = table) -> pd.DataFrame:
+        found = ratios(some, "tokens", "seconds", baseline=baseline, **by).set_index("draft")
+        return found.drop(columns="sampling")
+
+    plain = over("autoregressive")
+    chain = plain.value["speculative, chain of 4"]
+    papers = plain.index.str.startswith("cascade")
+    assert papers.sum() == 6 and (plain.value[papers] < chain).all()
+    summaries = over("autoregressive", table[table.domain == "summary"])
+    assert summaries.value["cascade, K00 = 2"] < 1.01
+    tail = over("cascade, K00 = 1").loc["cascade, K00 = 1, no horizontal"]
+    assert tail.low < 1 < tail.high
+    printed = published("cascade.table4").set_index("K00").walltime
+    for k00 in (2, 3):
+        ours = over("cascade, K00 = 1").loc[f"cascade, K00 = {k00}"]
+        assert ours.high < 1 and ours.value < printed[k00] / printed[1]
+    retuned = over("K00: 1").value[[f"K00: {value}" for value in (1, 2, 3, 4)]]
+    assert retuned.is_monotonic_increasing
+    ablated = plain[plain.index.str.startswith("ablation: ")]
+    assert ablated.high["ablation: full"] < 1
+    assert (ablated.low[[f"ablation: no {one}" for one in ("horizontal", "Max-Gram")]] > 1.4).all()
+    first = table.dropna(subset="matrix").groupby(["draft", "domain"]).matrix.first()
+    tails = first.str.split(" / ").str[0].str.split().str[-1].astype(int)
+    ends = tails.groupby("draft").agg(["min", "max"]).apply(tuple, axis=1)
+    assert (ends["K00: 1"], ends["K00: 4"], ends["ablation: full"]) == (
+        (16, 64),
+        (10, 32),
+        (12, 64),
+    )
+    lenient = plain[plain.index.str.startswith("lenience: ")]
+    assert lenient[lenient.low > 1].index.tolist() == ["lenience: 5"]
+    assert tails.groupby("draft").sum()[lenient.index].idxmin() == "lenience: 5"
+
+
+def test_what_notebook_04_says_of_drafts_without_a_network_is_so():
+    timed = stored_clocked("learning", RACED)
+    assert set(timed.state) == {decoding()} and timed.cores.quantile(0.99) < 1.25
+    speeds = summarise_learning(timed).set_index(["domain", "sampling", "draft"]).sort_index()
+    sampling = dict.fromkeys(timed.sampling)
+    for one in sampling:
+        every = speeds.loc["all", one].speed_up
+        assert every.idxmax() == "Max-Gram, else the tree"
+        assert every["earlier answers"] < 1.05
+    by = {"baseline": "draft model's tree", "by": ("draft", "sampling")}
+    ahead = []
+    for domain, own in [("all", timed), *timed.groupby("domain")]:
+        found = ratios(own, "tokens", "seconds", **by).set_index(["draft", "sampling"])
+        copies = found.loc["Max-Gram beside recycled"]
+        ahead += [(domain, one) for one in copies.index[copies.low > 1]]
+        if domain == "all":
+            greedy, drawn = copies.loc["greedy"], copies.drop("greedy").iloc[0]
+            assert greedy.low < 1 < greedy.high and drawn.high < 1 and round(drawn.value, 1) == 0.9
+            beside = found.loc["tree beside recycled"]
+            assert (beside.low < 1).all() and (beside.high > 1).all()
+    assert ahead == [("summary", "greedy")]
