@@ -162,3 +162,17 @@ def test_every_guesser_is_counted_at_every_temperature(tmp_path, monkeypatch, un
     assert found.rate.between(0, 0.9).all() and (found.at_risk == 12).all()
     monkeypatch.setattr(by_temperature, "drafting_models", lambda one: {"itself": one.target})
     assert (measure_temperatures(ladder=ladder, **counted).rate == 1).all()
+
+
+def test_ranks_beyond_a_trees_width_are_known_of_models_that_read_nothing_but_tokens(unchecked):
+    """Control: the ranks of a draft that reads the target's states end with its width."""
+    ladder = tiny_ladder(runtime="fast", reads=True)
+    prompt = ladder.encode(chosen_prompts("chat", "held-out", 1)[0])
+    chance = Chance(0, Sampler(1.0))
+    text = decode(ladder.target, NoDraft(), prompt, chance, max_new_tokens=40)
+    ranks = {
+        model.name: {rank for rank in taken_ranks(text, TreeDraft(model, widths=(1,)), chance)}
+        for model in ladder.models[1:]
+    }
+    assert max(ranks["draft"] - {None}) > 0 and max(ranks["middle"] - {None}) > 0
+    assert ranks["reading"] <= {0, None}

@@ -13,6 +13,7 @@ from safetensors.torch import load_file
 from specdec_lib.measure.domain_table import markdown
 from specdec_lib.measure.fingerprints import decoding
 from specdec_lib.measure.idea_tables import idea_table, ideas_page, stored_ideas
+from specdec_lib.measure.ideas import WHERE
 from specdec_lib.measure.race_table import (
     AVX2,
     MARKS,
@@ -23,6 +24,7 @@ from specdec_lib.measure.race_table import (
 )
 from specdec_lib.measure.scorecard.claims import VERDICTS
 from specdec_lib.measure.settings.bench import OURS
+from specdec_lib.measure.settings.ideas import CHAIN, COPIED, SPECULATIVE, VERTICAL
 from specdec_lib.measure.settings.table import table_drafts
 from specdec_lib.suite.command import main, verbs
 
@@ -239,9 +241,39 @@ def test_what_is_said_of_both_papers_ideas_is_so():
     assert says(README, *ends, f"{gain.ratio:.2f}", about="Cascade")
     assert (gain.family, gain.sampling) == ("published prompts", "greedy")
     assert (quick.ratio_low > 1).all() and (exact.ratio_high < 1)[exact.temperature > 0].all()
+    losses = {}
     for other in ("horizontal cascade", "vertical and horizontal"):
-        gains = by.loc[f"{other} ÷ speculative decoding"].loc["int8"]
-        assert (gains.ratio.to_numpy() < quick.ratio.to_numpy()).all()
+        gains = by.loc[f"{other} ÷ speculative decoding"]
+        assert (gains.loc["int8"].ratio.to_numpy() < quick.ratio.to_numpy()).all()
+        slower = gains[gains.ratio_high < 1]
+        losses[other] = (slower.loc["float32"].shape[0], slower.shape[0])
+    assert losses == {"horizontal cascade": (4, 4), "vertical and horizontal": (3, 4)}
+
+
+def test_what_is_said_of_the_clocks_own_noise_and_of_what_is_fastest_is_so():
+    stored = stored_ideas(RACED)
+    assert (
+        stored[stored.method.isin([CHAIN, SPECULATIVE])]
+        .groupby(WHERE)
+        .setting.nunique()
+        .eq(1)
+        .all()
+    )
+    sums = stored.groupby(["family", *WHERE, "method"])[["tokens", "seconds"]].sum()
+    pace = (sums.tokens / sums.seconds).unstack("method")
+    same = pace[CHAIN] / pace[SPECULATIVE]
+    assert same["embedded prompts"].between(0.99, 1.01).all()
+    assert (same["published prompts"].round(2) == 1).all()
+    drawn = pace.xs(("int8", 1.0), level=("edition", "temperature"))
+    assert (drawn.idxmax(axis=1) == VERTICAL).all()
+    greedy = pace.xs(("int8", 0.0), level=("edition", "temperature"))
+    assert (greedy[CHAIN + COPIED] > greedy[CHAIN]).all()
+
+
+def test_what_is_said_of_reproduced_and_larger_gains_is_so():
+    table = pd.read_csv(ROOT / "figures" / "06_scorecard.csv").query("kind == 'gain'")
+    assert set(table.by[table.verdict == "reproduced"]) == {"counted"}
+    assert table.claim[table.verdict == "larger"].str.endswith(", speculative").all()
 
 
 def test_the_sizes_are_those_of_the_card():

@@ -107,6 +107,13 @@ def tables_of(
     return pass_tables(own.assign(runtime=edition), column="seconds")
 
 
+def one_row_prices(passes: pd.DataFrame, edition: str) -> dict[str, float]:
+    """A pass over one row by model, in those of the target of an edition: the prices of SWI."""
+    tables = tables_of(passes, edition)
+    plain = tables[TARGET].at(1, CONTEXT)
+    return {name: table.at(1, CONTEXT) / plain for name, table in tables.items()}
+
+
 def place_of(
     passes: pd.DataFrame, edition: str, model: str, temperature: float | None = None
 ) -> PricePoint:

@@ -108,7 +108,7 @@ def taken_ranks(generation: Generation, draft: Draft, chance: Chance) -> tuple[i
     if (
         isinstance(draft, TreeDraft)
         and draft.siblings in ("ranked", "top")
-        and not isinstance(draft.model, StateReader)
+        and not (isinstance(draft.model, StateReader) and draft.model.target is not None)
     ):
         chain = TokenTree.of_paths(prompt, [tokens[:-1]])
         rows = enumerate(draft.model.score(prompt, chain))

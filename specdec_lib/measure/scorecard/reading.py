@@ -11,7 +11,6 @@ import pandas as pd
 from pydantic import BaseModel, ConfigDict
 
 from specdec_lib.measure.bytes_moved import CASCADE, STAGED
-from specdec_lib.measure.latency import stored_tables
 from specdec_lib.measure.race_table import RACED
 from specdec_lib.measure.scorecard.claims import NO_SIGN, Claim
 from specdec_lib.measure.scorecard.evidence import Evidence
@@ -61,11 +60,7 @@ class Block(BaseModel):
 def read_claims(ladder: Ladder) -> list[Claim]:
     """Every table, figure and claim of both papers, in their order, beside what was measured."""
     written = tomllib.loads(CLAIMS.read_text(encoding="utf-8"))
-    about = {
-        **model_sizes(ladder),
-        "raced": RACED,
-        "machine": stored_tables()["latency"].machine[0],
-    }
+    about = {**model_sizes(ladder), "raced": RACED}
     found = []
     for block in map(Block.model_validate, written["claims"]):
         for rows in product(*block.each):

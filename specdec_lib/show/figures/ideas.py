@@ -44,7 +44,7 @@ def idea_ratios(
     table: pd.DataFrame,
     *,
     x: str = "with it ÷ without",
-    title: str = "What each idea adds by the clock, all else equal",
+    title: str = "What each idea adds by the clock",
 ) -> go.Figure:
     """What each idea adds: a row per pair of methods that differ by it alone, a lying dot per kind
     of prompts, with a 95 % interval; a panel per edition and sampler, or per way of measuring.

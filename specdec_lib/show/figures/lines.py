@@ -26,6 +26,7 @@ from specdec_lib.show.figures.theme import (
 LINES: dict[str, Any] = {"joined": 2, "size": 0, "bands": True}
 SECONDS = "low_seconds seconds high_seconds"
 LEAST_RATE = 0.001  # that is drawn on a logarithmic axis
+LEAST_DRAFTS = 5  # that came so far
 NAMES_APART = 0.055  # of the height, between the names at the ends of two lines
 BEST_DEPTH = "the best depth"
 ASIDE = 0.06  # octaves that the outer dots stand beside their budget
@@ -36,11 +37,13 @@ def position(table: pd.DataFrame) -> go.Figure:
     over a band, the 95 % interval; a panel per kind of text.
 
     table    a row per position: `domain`, `drafter`, `position` (of a guess in its draft, from 1),
-             `rate` (probability that all guesses up to it are accepted, 0 to 1; below `LEAST_RATE`
-             it is not drawn) with `low` to `high`, and `at_risk` (drafts that are so long)
+             `rate` (probability that all guesses up to it are accepted, 0 to 1; drawn from
+             `LEAST_RATE` and `LEAST_DRAFTS` accepted drafts on) with `low` to `high`, and `at_risk`
+             (drafts that are so long)
     """
     check(table, "domain drafter position", "low rate high at_risk")
-    table = table[table["rate"] >= LEAST_RATE].replace({"drafter": theme.MODEL_NAMES})
+    many = table["rate"] * table["at_risk"] >= LEAST_DRAFTS - 0.5
+    table = table[many & (table["rate"] >= LEAST_RATE)].replace({"drafter": theme.MODEL_NAMES})
     table = table.assign(low=table["low"].clip(lower=LEAST_RATE))
     by = {"series": "drafter", "panel": "domain", "note": "{at_risk:,.0f} drafts at risk"}
     rows = marks(table, "position", "rate", ends="low rate high", **by)

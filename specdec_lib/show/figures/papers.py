@@ -41,7 +41,7 @@ def paper_speed_ups(table: pd.DataFrame) -> go.Figure:
     shown = {name: look for name, look in WHOSE.items() if name in set(rows["series"])}
     methods = names_of(rows["method"])
     high = 60 + (30 + 17 * len(shown)) * len(methods)
-    x = "speed-up over plain decoding (dotted)"
+    x = "speed-up over plain decoding of the same kind (dotted)"
     chart = Chart(rows["panel"], wide=440, high=high, x=x, gap=0.03)
     for name in shown:
         add_dots(chart, rows[rows["series"] == name], shown, lying=True, size=9)
@@ -113,7 +113,7 @@ def walltimes(table: pd.DataFrame) -> go.Figure:
     for edge in range(1, len(methods)):
         chart.figure.add_hline(y=edge - 0.5, **BETWEEN)
     chart.axis("x", range=span_of(rows[["x", "low", "high"]].assign(plain=1.0), 0.05, 0.05))
-    headline = "Table 3 by the clock: the paper's settings on ours and on its own machine"
+    headline = "The paper's Table 3 by the clock: its settings here, and on its own machine (grey)"
     return chart.titled(headline, plain="x")
 
 

@@ -122,7 +122,7 @@ def verifiers(table: pd.DataFrame) -> go.Figure:
         chart.figure.add_hline(y=edge - 0.5, **BETWEEN)
     span = span_of(rows[["x", "low", "high"]].assign(reject=1.0), 0.06, 0.06)
     chart.axis("x", range=span, showline=True)
-    return chart.titled("Which rule accepts more of the same guesses: ratios to reject", plain="x")
+    return chart.titled("Which rule accepts more, on the same prompts: ratios to reject", plain="x")
 
 
 def passes(table: pd.DataFrame) -> go.Figure:
