@@ -1,5 +1,7 @@
 """What notebooks say of stored clocks is what these hold."""
 
+from pathlib import Path
+
 import pandas as pd
 
 from specdec_lib.measure.fingerprints import decoding
@@ -9,6 +11,33 @@ from specdec_lib.measure.machine import stored_clocked
 from specdec_lib.measure.race_table import RACED
 from specdec_lib.measure.ratios import ratios
 from specdec_lib.workload.published import published
+
+FIGURES = Path(__file__).parents[1] / "figures"
+
+
+def test_what_notebook_03_says_of_prompts_is_so():
+    each = pd.read_csv(FIGURES / "03_prompts.csv").query("sampling == 'greedy'")
+    slower = (each.after < each.before).groupby(each.kind).agg(["sum", "mean"])
+    assert 0.15 < slower["sum"].sum() / len(each) < 0.25  # about a fifth
+    assert slower["mean"].idxmax() == "code"
+
+
+def test_what_notebook_04_says_of_the_parts_of_a_cascade_is_so():
+    parts = pd.read_csv(FIGURES / "04_ablation.csv")
+    by = parts.pivot(index=["way", "sampling", "family"], columns="method", values="ratio")
+    gains = by.drop(columns="speculative decoding").div(by["speculative decoding"], axis=0)
+    assert (gains.loc["SWI, counted"] > 1).all(axis=None)
+    exact = gains.loc["speed, float32"]
+    assert (exact.drop(columns="both, as a comb") < 1.02).all(axis=None)
+    assert (exact["both, as a comb"].drop("greedy") > 1.02).all()
+    assert (exact < 1).to_numpy().mean() > 0.5  # most lose
+    assert (gains.loc["speed, int8"]["vertical only"] > 1.05).all()
+
+
+def test_what_notebook_06_says_a_staged_tree_adds_is_so():
+    scores = pd.read_csv(FIGURES / "06_scorecard.csv").query("by == 'clock'")
+    adds = scores[scores.claim.str.startswith("staged against speculative")]
+    assert len(adds) and adds.ours.max() < 1.13  # an eighth at most
 
 
 def test_what_notebook_01_says_of_rows_is_so():
@@ -67,6 +96,9 @@ def test_what_notebook_04_says_of_drafts_without_a_network_is_so():
         every = speeds.loc["all", one].speed_up
         assert every.idxmax() == "Max-Gram, else the tree"
         assert every["earlier answers"] < 1.05
+    behind = ratios(timed, "tokens", "seconds", baseline="Max-Gram", by=("draft", "sampling"))
+    behind = behind[behind.draft == "Max-Gram, else earlier answers"].set_index("sampling")
+    assert 1 < behind.low["greedy"] and behind.value.between(1, 1.06).all()  # a little
     by = {"baseline": "draft model's tree", "by": ("draft", "sampling")}
     ahead = []
     for domain, own in [("all", timed), *timed.groupby("domain")]:
