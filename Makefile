@@ -45,7 +45,7 @@ lab: $(TARGET) ## open the notebooks in JupyterLab
 table: $(TARGET) ## write the README's table
 	$(SPECDEC) measure table $(ARGS)
 
-measured: $(TARGET) ## the measurements behind notebooks 02 to 04 and 07, of drafts that learn and of plans, in data/measured (hours)
+measured: $(TARGET) ## the measurements behind the notebooks, in data/measured (hours)
 	$(SPECDEC) measure texts
 	$(SPECDEC) measure table
 	$(SPECDEC) measure acceptance
@@ -53,6 +53,8 @@ measured: $(TARGET) ## the measurements behind notebooks 02 to 04 and 07, of dra
 	$(SPECDEC) measure growth
 	$(SPECDEC) measure cascades
 	$(SPECDEC) measure walltime
+	$(SPECDEC) measure latency
+	$(SPECDEC) measure rivals
 	$(SPECDEC) measure verifiers
 	$(SPECDEC) measure guesses
 	$(SPECDEC) measure temperatures

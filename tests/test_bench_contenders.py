@@ -17,6 +17,7 @@ from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.measure import bench, racing, target_text, tuned_methods
 from specdec_lib.measure.bench import SAMPLERS, benchmark
 from specdec_lib.measure.contenders import hugging_contenders, llama_cpp, our_contenders
+from specdec_lib.measure.race_table import beside_plain
 from specdec_lib.measure.racing import race
 from specdec_lib.measure.settings.bench import OURS, bench_settings
 from specdec_lib.measure.settings.names import ASSIST, HF
@@ -111,7 +112,7 @@ def test_a_kept_run_writes_tables_and_they_make_a_figure(monkeypatch, tmp_path, 
     assert set(main.baseline) == {"autoregressive", *HF}
     assert main.setting[main.method == "hf_generate"].str.contains(" took ").all()
     assert len(pd.read_csv(per_prompt)) == (len(OURS) + 1) * 2 + 1 + len(HF)
-    assert isinstance(figures.versus(main), go.Figure)
+    assert isinstance(figures.versus(beside_plain(main)), go.Figure)
     parts = pd.read_csv(ledger).groupby("method")
     assert set(parts.groups) == {"autoregressive", *OURS}
     assert ((parts.share.sum() - parts.accounted.first()).abs() < 1e-3).all()

@@ -157,11 +157,10 @@ PLACES_OF = {
 def test_a_place_that_cannot_be_written_is_found_before_measuring(verb, link, monkeypatch):
     if verb in PLACES_OF:
         module = import_module(f"specdec_lib.measure.{PLACES_OF[verb]}")
-        if verb != "measure latency":
-            monkeypatch.setattr(module, "PLACE", link, raising=False)
-        for name in "table_file", "text_file", "defaults_file":
+        monkeypatch.setattr(module, "PLACE", link, raising=False)
+        for name in "text_file", "defaults_file":
             monkeypatch.setattr(module, name, lambda *_: link, raising=False)
-        monkeypatch.setattr("specdec_lib.measure.machine.clocked_file", lambda *_: link)
+        monkeypatch.setattr("specdec_lib.measure.machine.clocked_file", lambda *_, **__: link)
     for module, name in ("target_text", "load_prompts"), ("cluster", "load_ladder"):
         place = f"specdec_lib.measure.{module}.{name}"
         monkeypatch.setattr(place, lambda *_, **__: pytest.fail("loaded"))

@@ -29,7 +29,6 @@ from specdec_lib.measure.latency.needed import (
     usual_size,
 )
 from specdec_lib.measure.latency.passes import time_passes
-from specdec_lib.measure.race_table import AVX2
 from specdec_lib.measure.settings.ladder_drafts import copies
 from specdec_lib.measure.settings.names import AUTOREGRESSIVE
 from specdec_lib.measure.settings.usual import (
@@ -273,11 +272,11 @@ def test_a_page_shows_every_edition_and_sampler_of_both_kinds_of_prompts():
     assert "| 2.67 | chat 2.00 |" in lines[0], "no interval from so few prompts"
 
 
-@pytest.mark.parametrize("name", defaults.places_of(AVX2))
+@pytest.mark.parametrize("name", defaults.places_of(defaults.EARLIER))
 def test_a_pages_table_is_of_the_stored_measurements_of_its_machine(name, monkeypatch, tmp_path):
     page = tmp_path / "README.md"
     page.write_text("<!-- mark: begin -->\nold\n<!-- mark: end -->\n")
-    rows = pd.read_csv(defaults.places_of(AVX2)[name])
+    rows = pd.read_csv(defaults.places_of(defaults.EARLIER)[name])
     monkeypatch.setattr(defaults, "PAGES", {"mark": (page, "here")})
     monkeypatch.setattr(defaults, "MEASURED", tmp_path)
     monkeypatch.setattr(defaults, "stored_defaults", lambda machine: {machine: gains()})

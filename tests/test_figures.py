@@ -88,41 +88,95 @@ def test_lanes_stand_beside_the_place_of_their_name():
     assert turned.tolist() == pytest.approx([0.1, -0.1, 1.0])
 
 
-def test_swi_is_a_line_over_prices_ours_in_colour_and_the_papers_in_grey():
+def test_swi_stands_by_price_the_lowest_first_and_the_papers_in_grey():
     table = rows(
         "data prices drafters swi low high printed",
         ("code", "parameters", "all three", 2.0, 1.9, 2.2, False),
+        ("code", "measured", "all three", 3.0, 2.9, 3.1, False),
         ("code", "reported", "all three", 2.5, 2.4, 2.6, False),
         ("GSM8K", "parameters", "all three", 3.38, nan, nan, True),
     )
     figure = figures.swi_by_prices(table)
-    found = {line.name: line for line in figure.data if line.mode == "lines+markers"}
-    assert found["code"].y == (2.0, 2.5) and found["code"].error_y.array[0] == pytest.approx(0.2)
+    assert figure.layout.xaxis.ticktext == ("measured", "reported", "parameters")
+    found = {dots.name: dots for dots in figure.data if dots.mode == "markers"}
+    assert sorted(zip(map(round, found["code"].x), found["code"].y, strict=True)) == [
+        *((0, 3.0), (1, 2.5), (2, 2.0))
+    ]
     assert found["GSM8K"].y == (3.38,) and not found["GSM8K"].error_y.visible
-    assert found["GSM8K"].line.color == theme.INK != found["code"].line.color
+    assert found["GSM8K"].marker.line.color == theme.INK != found["code"].marker.color
 
 
 def test_pieces_of_a_bar_follow_each_other_and_have_their_share_in_them():
     table = rows(
-        "draft sampling part model round_seconds share",
+        "draft sampling part model token_seconds share",
         ("plain", "greedy", "host", "", 0.001, 0.1),
         ("plain", "greedy", "verify", "target", 0.01, 0.9),
     )
     drawn = figures.round_ledger(table, noise=0.0).data
-    found = [(bar.base, bar.x, bar.text) for bar in drawn]
+    found = [(bar.base, bar.x, bar.text) for bar in drawn if bar.type == "bar"]
     assert found == [((0.0,), (10.0,), ("90%",)), ((10.0,), (1.0,), ("10%",))]
 
 
-def test_prompts_stand_in_the_order_of_the_second_method():
-    table = rows("prompt before after", ("a", 1.0, 3.0), ("b", 2.0, 1.0), ("c", 1.5, 2.0))
-    table = table.assign(sampling="greedy", kind="chat", repetition=[0.0, 0.5, 1.0])
+def test_prompts_stand_in_the_order_of_their_gain_and_the_slower_are_counted():
+    table = rows("prompt before after", ("a", 1.0, 3.0), ("b", 2.0, 1.0), ("c", 1.5, 1.8))
+    table = table.assign(sampling="greedy", kind="chat")
     figure = figures.prompt_gains(table, before="a chain", after="a tree")
     [dots] = [one for one in figure.data if one.mode == "markers" and one.showlegend]
-    assert dict(zip(dots.x, dots.y, strict=True)) == {1: 1.0, 2: 2.0, 3: 3.0}
-    sizes = dict(zip(dots.x, dots.marker.size, strict=True))
-    assert sizes[1] < sizes[2] and sizes[3] < sizes[1]  # repetition .5, 1 and 0
-    lines = [one.y for one in figure.data if one.mode == "lines"]
-    assert sorted(lines) == [(1.0, 3.0), (1.5, 2.0), (2.0, 1.0)]
+    assert dict(zip(dots.x, dots.y, strict=True)) == pytest.approx({1: 0.5, 2: 1.2, 3: 3.0})
+    assert "slower on 33 %" in figure.layout.title.text.replace("<br>", " ")
+
+
+def test_a_kind_of_text_has_one_symbol_and_colour_in_whatever_company():
+    alone, among = theme.looks(["math"]), theme.looks(["a", "code", "b", "math", "chat"])
+    assert alone["math"].symbol == among["math"].symbol == "triangle-up"
+    assert alone["math"].colour == among["math"].colour
+    assert len({look.symbol for look in among.values()}) == 5
+
+
+def test_passes_are_drawn_as_multiples_of_one_row_and_its_milliseconds_are_written():
+    columns = "model runtime rows context_tokens seconds roofline_seconds"
+    table = rows(
+        columns,
+        ("target", "fast", 1, 64, 0.010, 0.008),
+        ("target", "fast", 4, 64, 0.030, 0.008),
+        ("target", "fast", 1, 9, 9.0, 9.0),
+    )
+    table = table.assign(low_seconds=table.seconds, high_seconds=table.seconds)
+    figure = figures.latency(table)
+    lines = {one.name: one for one in figure.data if one.mode == "lines+markers"}
+    assert lines["fast"].y == pytest.approx((1.0, 3.0))
+    [roof] = [one for one in figure.data if one.name == "fast, roofline"]
+    assert roof.y == pytest.approx((1.0, 1.0))
+    assert [one.text for one in figure.data if one.text] == [(" fast, 10 ms",)]
+    with pytest.raises(ValueError, match=r"passes with those over one row; none of \['target'\]"):
+        figures.latency(table[table.rows > 1])
+
+
+def test_what_if_lines_have_a_star_at_their_best_size():
+    table = rows(
+        "draft host budget depth speed_up",
+        *(("as it is", "busy", size, 1, gain) for size, gain in ((1, 1.2), (2, 1.4), (4, 1.1))),
+        ("as it is", "busy", 2, 2, 1.3),
+        *(("free", "busy", size, 1, gain) for size, gain in ((1, 1.3), (2, 1.5), (4, 1.9))),
+    )
+    figure = figures.what_ifs(table, about="greedy")
+    stars = [one for one in figure.data if one.mode == "markers"]
+    assert [(one.x, one.y) for one in stars] == [((2,), (1.4,)), ((4,), (1.9,))]
+    with pytest.raises(ValueError, match="at least 1 node, got 0"):
+        figures.what_ifs(table.assign(budget=table.budget - 1), about="")
+
+
+def test_rivals_stand_from_the_slowest_to_the_fastest_with_their_milliseconds():
+    table = rows(
+        "family sampling name whose prompts ms_per_token ratio ratio_low ratio_high",
+        ("embedded", "greedy", "plain", "int8", 9, 5.0, 3.0, 2.5, 4.0),
+        ("embedded", "greedy", "generate", "bfloat16", 9, 30.0, 0.5, nan, nan),
+    )
+    figure = figures.versus(table)
+    assert figure.layout.yaxis.ticktext == ("generate", "plain")
+    [quick] = [one for one in figure.data if one.name == "int8" and one.mode == "markers"]
+    assert quick.error_x.array[0] == pytest.approx(5 * 3 / 2.5 - 5)
+    assert quick.error_x.arrayminus[0] == pytest.approx(5 - 5 * 3 / 4)
 
 
 def test_a_stack_has_a_dash_where_a_metric_has_no_number_for_it():

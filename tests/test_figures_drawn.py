@@ -63,6 +63,7 @@ CASES = {figure: (name, {}) for figure, name in (pair.split("=") for pair in PLA
     "roofline": ("03_roofline", ROOF),
     "surface": ("04_surface", MATRIX),
     "rivals": ("04_rivals", {"title": ""}),
+    "what_ifs": ("05_what_if", {"about": "<b>"}),
     "pass_at": (CURVE, {"line": LINE, "rows": 2, "title": ""}),
     "round_ledger": (stored("05_ledger").query("runtime == 'fast'"), {"noise": 0.1}),
     "speed_surface": ("05_surface", {"about": "greedy"}),
@@ -128,7 +129,6 @@ def test_a_long_headline_beside_long_names_is_broken_before_it_leaves_the_figure
 
 REFUSED = {
     "cost, got 0 rows": lambda: figures.break_even(MAP, PAIRS[:0], title=""),
-    "0 rows of": lambda: figures.versus(stored("05_versus").assign(domain="code")),
     "columns text and one of": lambda: figures.step(LINE, title=""),
     "'flat'": lambda: tables.gap_rates(MatchTable((0.5,), "flat")),
 }

@@ -65,6 +65,13 @@ def test_every_second_lies_where_it_was_spent_and_watching_is_free(clock, monkey
     more |= {("tree", ""): 1.0, ("n-gram", ""): 0.125}
     for name, wanted in (("plain", plain), ("both", plain | more)):
         assert table[name][table[name] > 1e-9].to_dict() == pytest.approx(wanted)
+    plainly = found[found.draft == "plain"]  # a token per round
+    assert plainly.token_seconds.tolist() == pytest.approx(plainly.round_seconds.tolist())
+    counts = booked[booked.draft == "both"].drop_duplicates("prompt")[["rounds", "tokens"]].sum()
+    both = found[found.draft == "both"]
+    assert (both.round_seconds * counts["rounds"]).tolist() == pytest.approx(
+        (both.token_seconds * counts["tokens"]).tolist()
+    )
     assert found.accounted.tolist() == pytest.approx([1] * len(found))
     assert found.watch_cost.tolist() == pytest.approx([0] * len(found))
     assert found.groupby("draft").share.sum().tolist() == pytest.approx([1, 1])

@@ -1,18 +1,29 @@
 """Tokens per second from passes and tables: exact in a world as simple as their model."""
 
 import itertools
+from functools import partial
 
 import pandas as pd
 import pytest
 
+from specdec_lib.core.chance import Sampler
 from specdec_lib.core.tree import Shape
-from specdec_lib.measure.latency import Ranges, few_settings, measure_all, stored_tables
+from specdec_lib.measure.latency import (
+    Measuring,
+    Ranges,
+    few_settings,
+    measuring,
+    predict,
+    stored_tables,
+)
 from specdec_lib.measure.latency.predict import (
     beside_predictions,
     fit_overheads,
     measured_speed_ups,
     predict_speeds,
 )
+from specdec_lib.measure.machine import clocked_file, machine_name, stored_clocked
+from specdec_lib.measure.quiet import Quiet
 from specdec_lib.measure.settings.names import AUTOREGRESSIVE as PLAIN
 from specdec_lib.theory import Overhead, PassTable, Work, expected_tokens
 from specdec_lib.theory.chains import chain_speed_up
@@ -114,26 +125,44 @@ def test_the_best_chain_is_the_best_of_all_lengths():
     assert best_chain_speed_up(0.1, 0.9) < 1
 
 
-def test_tables_are_read_by_machine(tmp_path):
+def test_tables_are_read_by_machine(tmp_path, monkeypatch):
     table = pd.DataFrame({"a": [1.5, 2.25]})
+    monkeypatch.setattr(measuring, "stored_clocked", partial(stored_clocked, folder=tmp_path))
     for name in ("latency", "ledger", "speeds"):
-        table.to_csv(tmp_path / f"{name}_here.csv", index=False)
-    with pytest.raises(ValueError, match=r"no measurements of any machine in .*, there are none"):
-        stored_tables(folder=tmp_path)
-    table.to_csv(tmp_path / "sweeps_here.csv", index=False)
-    for machine in ("", "here"):
-        found = stored_tables(machine, folder=tmp_path)
+        table.to_csv(clocked_file(name, folder=tmp_path), index=False)
+    with pytest.raises(ValueError, match=r"no table sweeps of this machine .* of no machine"):
+        stored_tables()
+    table.to_csv(clocked_file("sweeps", folder=tmp_path), index=False)
+    for machine in ("", machine_name()):
+        found = stored_tables(machine)
         assert len(found) == 4 and all(one.equals(table) for one in found.values())
-    with pytest.raises(ValueError, match=r"of other in .*, there are here"):
-        stored_tables("other", folder=tmp_path)
+    with pytest.raises(ValueError, match=r"no table latency of other is stored in .*, there are"):
+        stored_tables("other")
+
+
+def test_finished_turns_are_kept_where_a_run_may_go_on(ladder, tmp_path, monkeypatch):
+    """And never where what is timed is to be of now."""
+    monkeypatch.setattr(predict, "cache_folder", lambda: tmp_path)
+    ranges = Ranges((1, 2), (16,), 1, prompts=1, max_new_tokens=4, settings=few_settings)
+    options = {"quiet": Quiet(busy=True), "progress": False}
+
+    def speeds(keep: bool) -> pd.DataFrame:
+        return predict.time_settings(ladder, Sampler(0.0), ranges, keep=keep, **options)
+
+    speeds(False)
+    assert not [*tmp_path.iterdir()]
+    first = speeds(True)
+    assert first.equals(speeds(True)) and not first.measured.equals(speeds(False).measured)
 
 
 def test_a_small_measurement_gives_all_four_tables(ladder):
     little = {"temperatures": (0.0,), "domains": ("math",), "prompts": 1, "max_new_tokens": 4}
     ranges = Ranges((1, 2), (16,), 1, **little, settings=few_settings)
-    found = measure_all({"reference": ladder}, ranges, progress=False)
+    found = Measuring({"reference": ladder}, ranges, progress=False).tables()
     sizes = {name: len(table) for name, table in found.items() if name != "ledger"}
     assert sizes == {"latency": 6, "speeds": 2 * 5, "sweeps": 5}
     assert all(set(table.runtime) == {"reference"} for table in found.values())
     assert (found["latency"].roofline_seconds > 0).all() and found["sweeps"].domain[0] == "math"
     assert set(found["ledger"].temperature) == {0.0, 1.0}
+    columns = {"machine", "state", "threads", "cores", "date"}
+    assert all(columns <= set(table) and table.cores.min() > 0 for table in found.values())

@@ -132,6 +132,31 @@ def test_regret_is_held_against_the_best_of_the_other_half():
     assert found.speed_up["the plan"] == pytest.approx(10 / 6.2)
 
 
+def test_a_plan_stands_beside_the_best_of_the_same_prompts():
+    """Of the planned draft with its interval; a fixed plan has none; where it is the planned draft,
+    one row says both.
+    """
+    ends = ("slower", "slower_low", "slower_high")
+    common = {"pair": "p", "sampling": "greedy", "domain": "chat", "prompts": 10}
+    table = pd.DataFrame(
+        common | dict(zip(("method", "forecast", "ms_per_token", *ends), one, strict=True))
+        for one in (
+            ("tree", 4.0, 10.0, 1.25, 1.0, 2.0),
+            ("chain", 5.0, 9.0, 0.9, 0.8, 1.0),
+            (plan_regret.PLANNED, 6.0, 10.0, 1.0, 1.0, 1.0),
+        )
+    )
+    found = plan_regret.beside_best(table).set_index("choice")
+    assert found.loc["the planned draft", ["ratio_low", "ratio", "ratio_high"]].tolist() == (
+        pytest.approx([1.0, 1 / 0.9, 1 / 0.8])
+    )
+    assert found.ratio["the plan, fixed"] == pytest.approx(10 / 9)
+    assert found.ratio_low.isna()["the plan, fixed"]
+    planned = table.assign(forecast=[4.0, 5.0, 3.0])
+    [one] = plan_regret.beside_best(planned).itertuples()
+    assert one.choice == "the plan, which is the planned draft"
+
+
 def test_regret_rows_stand_beside_every_setting(ladder):
     held_out = load_prompts("chat", "held-out", 2)
     texts = write_texts(ladder, [*ASKED, *held_out], SAMPLED, **LIMITS)

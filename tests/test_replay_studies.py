@@ -78,8 +78,8 @@ def test_every_stack_is_tuned_and_three_is_at_least_what_its_starts_are(unchecke
 
 
 def test_price_lists_are_the_cards_the_papers_and_the_measured(ladder):
-    seconds = pd.DataFrame({"model": ["target", "middle", "draft"], "price": [1.0, 0.4, 0.3]})
-    parameters, *lists = price_lists(ladder, seconds).values()
+    measured = {"target": 1.0, "middle": 0.4, "draft": 0.3}
+    parameters, *lists = price_lists(ladder, measured).values()
     assert [[*one.values()] for one in lists] == [[1.0, 0.04, 0.02], [1.0, 0.4, 0.3]]
     assert parameters["target"] == ladder.card["models"]["target"]["parameters"]
 

@@ -139,18 +139,6 @@ TABLES, TREE, PLAIN = (
 SOURCES = {"draft": Source([0.5, 0.15, 0.1], DRAFT), "middle": Source([0.6, 0.2], MIDDLE)}
 
 
-def test_a_faster_draft_gains_more_and_a_faster_host_too(drawn):
-    def best(draft, host):
-        def gained(tables, busy, idle):
-            sizes = {"budgets": (1, 2, 4), "depths": (1, 2, 4), "widths": (2,)}
-            return tree_gains([[0.7, 0.2]], tables, overhead=busy, plain=idle, **sizes)
-
-        widgets.faster_draft(gained, TABLES, (TREE, PLAIN), draft=draft, host=host)
-        return drawn.given("budget_speed_ups").speed_up.max()
-
-    assert best(0.1, 1) < best(1, 1) < min(best(10, 1), best(1, 10))
-
-
 @pytest.fixture
 def panel(drawn):
     return widgets.plan_explorer(SOURCES, TARGET, TREE, PLAIN)

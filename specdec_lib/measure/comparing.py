@@ -154,7 +154,7 @@ def greedy_texts(
     }
     model = ladder.target.model
     with neutral(ladder):
-        [generate] = hugging_contenders(GENERATE, model, model, Sampler(0))
+        generate, _ = hugging_contenders(GENERATE, model, model, Sampler(0))
         return found | {"generate": generate.run(prompt, tokens, 0).tokens}
 
 

@@ -28,6 +28,7 @@ from specdec_lib.measure.settings.names import (
     GENERATE,
     LLAMA_CPP,
     LOOKUP,
+    STATIC_CACHE,
     TOKEN_BY_TOKEN,
 )
 from specdec_lib.measure.settings.setting import Setting
@@ -192,11 +193,14 @@ def hugging_contenders(
         draft.generation_config = config
         return {"assistant_model": draft}
 
+    def cached(setting: str) -> Mapping:
+        return {"cache_implementation": "static"} if setting == STATIC_CACHE else {}
+
     def looked_up(count: int, longest: int) -> Mapping:
         return {"prompt_lookup_num_tokens": count, "max_matching_ngram_size": longest}
 
     ways: dict[str, tuple[str, Callable[..., Mapping], Sequence[tuple]]] = {
-        GENERATE: (TOKEN_BY_TOKEN, dict, [()]),
+        GENERATE: ("{}", cached, [(TOKEN_BY_TOKEN,), (STATIC_CACHE,)]),
         LOOKUP: ("{} tokens, endings of up to {}", looked_up, LOOKED_UP),
         ASSIST: ("{} tokens, {}, confidence {:g}", assisted, ASSISTED),
     }

@@ -16,7 +16,7 @@ from specdec_lib.measure.fingerprints import fingerprint
 from specdec_lib.measure.latency.needed import usual_size
 from specdec_lib.measure.machine import machine_name
 from specdec_lib.measure.pages import README, replace_marked
-from specdec_lib.measure.race_table import AVX2, GUIDE, MEASURED, RACED
+from specdec_lib.measure.race_table import GUIDE, MEASURED, RACED
 from specdec_lib.measure.racing import race_prompts
 from specdec_lib.measure.ratios import ALL, sampling_of, summarise_speeds, with_interval
 from specdec_lib.measure.row_cache import Row, RowCache
@@ -27,12 +27,8 @@ from specdec_lib.measure.settings.usual import DEFAULT, Size, usual_settings
 from specdec_lib.measure.trial import trial_table
 from specdec_lib.workload import Ladder, Prompt
 
-SHOWN = "intel-r-xeon-r-processor-amx-int8-1-threads"  # whose table README and notebook 05 show
-PAGES = {
-    "defaults": (README, SHOWN),
-    "defaults_raced": (GUIDE, RACED),
-    "defaults_avx2": (GUIDE, AVX2),
-}
+EARLIER = "intel-r-xeon-r-processor-amx-int8-1-threads"  # which timed an earlier default
+PAGES = {"defaults": (README, RACED), "defaults_earlier": (GUIDE, EARLIER)}
 SAMPLERS = (GREEDY, TOP_50)
 TOKENS = 64  # new ones per prompt, at most
 COLUMNS = """edition sampling domain prompt draft tokens rounds seconds model budget depth floor
@@ -108,7 +104,7 @@ def places_of(machine: str) -> dict[str, Path]:
     return {name: defaults_file(machine, published=published) for name, published in names.items()}
 
 
-def stored_defaults(machine: str = SHOWN) -> dict[str, pd.DataFrame]:
+def stored_defaults(machine: str = RACED) -> dict[str, pd.DataFrame]:
     """`summarise_defaults` of the stored measurements, by the prompts that they are of."""
     places = {name: place for name, place in places_of(machine).items() if place.exists()}
     tables = {name: pd.read_csv(place) for name, place in places.items()}

@@ -3,9 +3,10 @@ each of them.
 
 Settings are chosen on development prompts (the plan), or on one half of the held-out prompts (the
 best), and compared on the other half. Tokens and passes are counted along the target's own text;
-passes are priced as notebook 05 measured them on this machine, and the rest as the clock says.
+passes are priced as they are timed here and now, and the rest as the clock says.
 """
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import astuple, replace
 from itertools import chain, product
@@ -19,10 +20,14 @@ from specdec_lib.core.chance import Sampler
 from specdec_lib.core.files import DATA, cache_folder
 from specdec_lib.measure.cluster import Cluster, LadderRecipe
 from specdec_lib.measure.fingerprints import fingerprint
-from specdec_lib.measure.latency import stored_tables
-from specdec_lib.measure.latency.passes import pass_tables
-from specdec_lib.measure.machine import machine_name
-from specdec_lib.measure.planning import PLANNED, forecasts, plan_settings, try_settings
+from specdec_lib.measure.machine import clocked_here, machine_name
+from specdec_lib.measure.planning import (
+    PLANNED,
+    forecasts,
+    plan_settings,
+    timed_passes,
+    try_settings,
+)
 from specdec_lib.measure.ratios import sampling_of
 from specdec_lib.measure.settings.ladder_drafts import with_int8_drafts
 from specdec_lib.measure.settings.staged import SAMPLERS
@@ -42,7 +47,8 @@ RECIPE = LadderRecipe(device="cpu", runtime="fast", int8_drafts=True)
 HALVES = ["first", "second"]  # of the held-out prompts
 BEST = "best fixed, in hindsight"
 COLUMNS = """pair sampling domain method setting prompts tokens_per_round forecast ms_per_token
-    first second speed_up speed_up_low speed_up_high slower slower_low slower_high""".split()
+    first second speed_up speed_up_low speed_up_high slower slower_low slower_high threads machine
+    state""".split()
 
 
 def measure_regret(
@@ -58,10 +64,6 @@ def measure_regret(
     rows = []
     for name, ladder, samplers, domains, tokens in pairs([*given]):
         workers = cluster if name == EMBEDDED else None
-        table = stored_tables(machine_name())["latency"]
-        target = ladder.target.name
-        own = pass_tables(table, "fast", column="seconds")[target]
-        passes = pass_tables(table, "int8") | {target: own}
         for sampler, domain in tqdm([*product(samplers, domains)], name):
             same = (machine_name(), sampler, given[domain], tokens, ladder)
             keep = cache_folder() / "regret" / fingerprint(*same)
@@ -75,11 +77,12 @@ def measure_regret(
                 keep=keep / "texts",
                 cluster=workers,
             )
+            passes = timed_passes(ladder, prompts, texts, keep)
             own = regret_rows(ladder, *splits, texts, passes, keep=keep, cluster=workers)
             labels = {"sampling": sampling_of(*astuple(sampler)), "domain": domain}
             rows.append(own.assign(pair=name, **labels))
             tqdm.write(summarise_regret(rows[-1]).round(3).to_string(index=False))
-    return pd.concat(rows)[COLUMNS]
+    return pd.concat(rows).assign(**clocked_here())[COLUMNS]
 
 
 def pairs(
@@ -162,4 +165,28 @@ def summarise_regret(table: pd.DataFrame) -> pd.DataFrame:
             row |= {"setting": f"{one.method}: {one.setting}", "settings": len(fixed)}
             row |= dict(one[["prompts", "ms_per_token", *SPEED_UP]])
             rows.append(row | {"regret": regret})
+    return pd.DataFrame(rows)
+
+
+def beside_best(table: pd.DataFrame) -> pd.DataFrame:
+    """Per pair, sampler and domain the plan and the planned draft beside the fixed setting that was
+    best in hindsight on the same prompts: `choice` (one row where both are the same), and `ratio`,
+    the time per token ÷ the best setting's, with its 95 % interval where that was measured.
+    """
+    rows = []
+    keys = ["pair", "sampling", "domain"]
+    for key, own in table.groupby(keys, sort=False):
+        fixed = own[own.method != PLANNED]
+        best = fixed.iloc[fixed.ms_per_token.argmin()]
+        plan = own.iloc[own.forecast.argmin()]
+        ends = 1 / best[["slower_high", "slower", "slower_low"]].to_numpy(float)
+        about = dict(zip(keys, key, strict=True)) | {"prompts": best.prompts}
+        same = plan.method == PLANNED
+        called = "the plan, which is the planned draft" if same else "the planned draft"
+        names = ("ratio_low", "ratio", "ratio_high")
+        rows.append({**about, "choice": called, **dict(zip(names, ends, strict=True))})
+        if not same:
+            ratio = plan.ms_per_token / best.ms_per_token
+            nothing = dict.fromkeys(names, math.nan)
+            rows.append({**about, "choice": "the plan, fixed", **nothing, "ratio": ratio})
     return pd.DataFrame(rows)

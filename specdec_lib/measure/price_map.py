@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from specdec_lib.measure.latency.passes import pass_tables
+from specdec_lib.measure.machine import stored_clocked
 from specdec_lib.measure.settings.ideas import (
     AUTOREGRESSIVE,
     BOTH,
@@ -112,6 +113,13 @@ def one_row_prices(passes: pd.DataFrame, edition: str) -> dict[str, float]:
     tables = tables_of(passes, edition)
     plain = tables[TARGET].at(1, CONTEXT)
     return {name: table.at(1, CONTEXT) / plain for name, table in tables.items()}
+
+
+def timed_prices(machine: str = "") -> dict[str, float]:
+    """`one_row_prices` of the target in float32 and drafts in int8 as `specdec measure passes`
+    timed them on a machine; "" takes this one, else the README's.
+    """
+    return one_row_prices(stored_clocked("passes", machine), "exact")
 
 
 def place_of(

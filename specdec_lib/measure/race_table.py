@@ -28,7 +28,6 @@ from specdec_lib.measure.trial import Trial, trial_table
 
 MEASURED = DATA / "measured"
 RACED = "amd-epyc-avx512-bf16-1-threads"  # whose race README, notebook 03 and scorecard show
-AVX2 = "amd-epyc-avx2-1-threads"
 FOREIGN = "Hugging Face"  # a runtime, followed by its precision
 COLUMNS = """method baseline edition temperature top_k domain prompts tokens repetition
     ms_per_token ratio ratio_low ratio_high geometric_mean chosen
@@ -40,8 +39,8 @@ LEDGER = """method edition temperature top_k part model round_seconds share acco
     watch_cost""".split()
 GUIDE = README.parent / "docs" / "guide.md"
 MARKS = {  # by edition, the marks around its tables: page and machine
-    "exact": {"speeds": (README, RACED), "speeds_avx2": (GUIDE, AVX2)},
-    "int8": {"speeds_int8": (GUIDE, RACED), "speeds_int8_avx2": (GUIDE, AVX2)},
+    "exact": {"speeds": (GUIDE, RACED)},
+    "int8": {"speeds_int8": (GUIDE, RACED)},
 }
 NAMES = {  # of the methods of `ratio_table`
     "hf_generate": "Hugging Face `generate`",
@@ -164,6 +163,17 @@ def over_plain(raced: pd.DataFrame) -> pd.DataFrame:
     """The rows of a race over plain decoding, on all domains together."""
     whole = (raced.domain == ALL) & (raced.baseline == AUTOREGRESSIVE)
     return raced[whole].reset_index(drop=True)
+
+
+def beside_plain(raced: pd.DataFrame) -> pd.DataFrame:
+    """The rows of a race over plain decoding, as `figures.versus` takes them."""
+    whole = over_plain(raced)
+    return whole.assign(
+        family="all domains",
+        sampling=list(map(sampling_of, whole.temperature, whole.top_k)),
+        name=whole.method.replace(NAMES),
+        whose=whole.runtime,
+    )
 
 
 def counterfactuals(ledger: pd.DataFrame, raced: pd.DataFrame) -> pd.DataFrame:

@@ -1,13 +1,12 @@
-"""The tables of the cascade notebook by replay, and what a pass costs.
+"""The tables of the cascade notebook by replay.
 
 Settings are tuned on development prompts and measured on held-out ones. An interrupted run goes on
-where it was. The prices are seconds, worth something only where nothing else runs.
+where it was.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import cycle, product
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -21,12 +20,9 @@ from specdec_lib.measure.cascade.tune import Prices, swi_ratio, swi_table
 from specdec_lib.measure.cascade.variants import ALONE, CASCADES, ablations, tune_stacks
 from specdec_lib.measure.cluster import Cluster, LadderRecipe, spread_rows
 from specdec_lib.measure.fingerprints import fingerprint
-from specdec_lib.measure.latency.passes import prices, time_passes
-from specdec_lib.measure.machine import machine_name
-from specdec_lib.measure.options import write_csv
 from specdec_lib.measure.ratios import interval
 from specdec_lib.measure.recorded_target import RecordedTarget, replay_draft
-from specdec_lib.measure.row_cache import Row, RowCache, records
+from specdec_lib.measure.row_cache import RowCache, records
 from specdec_lib.measure.target_text import TargetText, repetition
 from specdec_lib.measure.text_writing import texts_after
 from specdec_lib.workload import Ladder, Prompt, seeds
@@ -65,41 +61,34 @@ CHECKED_TOKENS = 128
 def measured_tables(
     ladder: Ladder,
     given: Mapping[str, tuple[Sequence[Prompt], Sequence[Prompt]]],
-    priced: Path,
+    measured: Prices,
     cluster: Cluster | None = None,
 ) -> dict[str, pd.DataFrame]:
-    """`TABLES` of all samplers and domains; the prices, which are timed here, go into a file of
-    their own first.
+    """`TABLES` of all samplers and domains.
 
-    given    by domain its development and its held-out prompts
+    given       by domain its development and its held-out prompts
+    measured    what a pass over one row of each model costs
     """
     both = [prompt for pair in given.values() for its in pair for prompt in its]
     texts = texts_after(both, [*SAMPLERS.values()], ladder, cluster=cluster)
-    kept = RowCache(cache_folder() / "cascade" / fingerprint(ladder.models, given))
-
-    def timed() -> list[Row]:
-        table = prices(time_passes(ladder.models, repeats=51)).assign(machine=machine_name())
-        return records(table)
-
-    table = pd.DataFrame(kept.rows("prices", timed))
-    write_csv(table, priced, 5)
+    kept = RowCache(cache_folder() / "cascade" / fingerprint(ladder.models, given, measured))
     pairs = [*product(SAMPLERS, given)]
     items = []
     for sampling, domain in pairs:
         names = {prompt.name for its in given[domain] for prompt in its}
         own = [one for one in texts if one.prompt in names and one.sampler == SAMPLERS[sampling]]
         items.append((f"{sampling}-{domain}", (sampling, *given[domain], own)))
-    measured = spread_rows(
+    studied = spread_rows(
         study_rows,
         items,
         ladder,
-        {"lists": price_lists(ladder, table)},
+        {"lists": price_lists(ladder, measured)},
         kept,
         cluster=cluster,
         label="domains",
     )
     found = {name: [] for name in TABLES}
-    for (sampling, domain), tables in zip(pairs, measured, strict=True):
+    for (sampling, domain), tables in zip(pairs, studied, strict=True):
         for name, rows in tables.items():
             found[name].append(pd.DataFrame(rows).assign(domain=domain, sampling=sampling))
     checked = [held_out[0] for _, held_out in [*given.values()][:CHECKED_DOMAINS]]
@@ -107,14 +96,14 @@ def measured_tables(
     return {name: pd.concat(parts, ignore_index=True) for name, parts in found.items()}
 
 
-def price_lists(ladder: Ladder, seconds: pd.DataFrame) -> dict[str, Prices]:
-    """What a pass of each model costs: by parameters, by the paper's times, as measured here."""
+def price_lists(ladder: Ladder, measured: Prices) -> dict[str, Prices]:
+    """What a pass of each model costs: by parameters, by the paper's times, as measured."""
     reported = price_list("pw")
     models = ladder.card["models"]
     return {
         "parameters": {name: models[name]["parameters"] for name in CASCADE},
         "reported": {name: reported[theirs] for name, theirs in CASCADE.items()},
-        "measured": dict(zip(seconds.model, seconds.price, strict=True)),
+        "measured": measured,
     }
 
 

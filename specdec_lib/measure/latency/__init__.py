@@ -3,7 +3,7 @@ second predicted from both. `specdec measure latency` measures all of it into da
 """
 
 from specdec_lib.measure.latency.measuring import (
-    measure_all,
+    Measuring,
     pass_prices,
     pass_times,
     stored_tables,

@@ -4,7 +4,10 @@ each with the name of the machine.
 What is compared is timed in turn, so that a slow machine slows all of it.
 """
 
+import time
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
 from itertools import chain, product
 from pathlib import Path
 
@@ -12,8 +15,9 @@ import pandas as pd
 from tqdm.auto import tqdm
 
 from specdec_lib.core.chance import Sampler
-from specdec_lib.core.files import DATA, write_whole
+from specdec_lib.core.files import cache_folder, write_whole
 from specdec_lib.measure.contenders import our_contenders
+from specdec_lib.measure.fingerprints import fingerprint
 from specdec_lib.measure.latency.passes import (
     curves,
     measure_machine,
@@ -23,111 +27,138 @@ from specdec_lib.measure.latency.passes import (
 )
 from specdec_lib.measure.latency.predict import Ranges, measured_speed_ups, time_settings
 from specdec_lib.measure.latency.time_breakdown import method_ledger
-from specdec_lib.measure.machine import machine_name, stored_clocked
-from specdec_lib.measure.race_table import RACED
+from specdec_lib.measure.machine import (
+    clocked_file,
+    clocked_here,
+    machine_name,
+    stored_clocked,
+)
+from specdec_lib.measure.quiet import Quiet
 from specdec_lib.measure.racing import race_prompts
 from specdec_lib.measure.ratios import without_few
+from specdec_lib.measure.row_cache import Row, RowCache, records
+from specdec_lib.measure.settings.ladder_drafts import racing_ladder
 from specdec_lib.measure.settings.latency import few_settings
 from specdec_lib.measure.trial import trial_table
+from specdec_lib.models.loading import LoadedModel
 from specdec_lib.workload import Ladder, load_ladder, load_prompts
 
-TIMED = ("reference", "int8", "fast")  # runtimes; the last is that of speeds and sweeps
-PLACE = DATA / "measured"
+BUSY = Quiet(busy=True)
 Ladders = Mapping[str, Ladder]  # by the name of their runtime
 
 
-def measure_all(
-    ladders: Ladders, ranges: Ranges, *, progress: bool = True
-) -> dict[str, pd.DataFrame]:
-    """The tables "latency", "ledger", "speeds" and "sweeps", the last two in the last runtime."""
-    return {name: measure_table(name, ladders, ranges, progress) for name in MEASURES}
+@dataclass(frozen=True)
+class Measuring:
+    """What is measured, over which ranges, and what a clock demands of its machine.
 
-
-def measure_table(name: str, ladders: Ladders, ranges: Ranges, progress: bool) -> pd.DataFrame:
-    """One of the tables of `measure_all`."""
-    return pd.concat(MEASURES[name](ladders, ranges, progress), ignore_index=True)
-
-
-def _curves(ladders: Ladders, ranges: Ranges, progress: bool) -> Iterator[pd.DataFrame]:
-    """`curves` of every model with the roofline; `ran` is the runtime in the model's own words."""
-    models = [(name, model) for name, ladder in ladders.items() for model in ladder.models]
-    names = {(model.name, model.runtime): name for name, model in models}
-    every = [model for _, model in models]
-    machine = measure_machine()
-    options = {"repeats": ranges.repeats, "progress": progress}
-    table = curves(time_passes(every, ranges.rows, ranges.contexts, **options))
-    table = with_roofline(table, every, machine).assign(ran=table.runtime)
-    table["runtime"] = [names[key] for key in zip(table.model, table.ran, strict=True)]
-    peaks = {name: getattr(machine, name) for name in ("bytes_per_second", "flops_per_second")}
-    yield table.assign(**peaks, machine=machine.name)
-
-
-def _ledgers(ladders: Ladders, ranges: Ranges, progress: bool) -> Iterator[pd.DataFrame]:
-    """`shares` of one setting of each kind on development prompts, per runtime."""
-    prompts = load_prompts(ranges.domains[0], "development", max(1, ranges.prompts // 4))
-    for (name, ladder), sampler in product(ladders.items(), ranges.samplers):
-        drafts = {one.name: one.draft for one in few_settings(ladder, sampler)}
-        table = method_ledger(
-            ladder,
-            sampler,
-            drafts,
-            prompts,
-            tokens=ranges.max_new_tokens,
-            seed=ranges.seed,
-            progress=progress,
-        )
-        yield table.assign(runtime=name)
-
-
-def _speeds(ladders: Ladders, ranges: Ranges, progress: bool) -> Iterator[pd.DataFrame]:
-    """Tokens per second of every setting, predicted and measured, in the last runtime."""
-    runtime, ladder = list(ladders.items())[-1]
-    for sampler in ranges.samplers:
-        table = time_settings(ladder, sampler, ranges, progress)
-        yield table.assign(temperature=sampler.temperature, runtime=runtime)
-
-
-def _sweeps(ladders: Ladders, ranges: Ranges, progress: bool) -> Iterator[pd.DataFrame]:
-    """Speed-ups of `few_settings` on held-out prompts of the first domain at every temperature, and
-    of every other domain at the first one, in the last runtime.
+    keep    whether what is finished is kept, so that an interrupted run goes on
     """
-    runtime, ladder = list(ladders.items())[-1]
-    first, *others = ranges.domains
-    places = [(first, temperature) for temperature in ranges.temperatures]
-    for domain, temperature in places + [(domain, ranges.temperatures[0]) for domain in others]:
-        prompts = load_prompts(domain, "held-out", max(1, ranges.prompts // 2))
-        bar = tqdm(prompts, "clock", disable=not progress, mininterval=1)
-        sampler = Sampler(temperature)
-        racing = our_contenders(ladder.target, few_settings(ladder, sampler))
-        timings = race_prompts(racing, ladder, bar, tokens=ranges.max_new_tokens, seed=ranges.seed)
-        table = measured_speed_ups(trial_table(chain.from_iterable(timings)))
-        yield table.assign(temperature=temperature, domain=domain, runtime=runtime)
+
+    ladders: Ladders
+    ranges: Ranges
+    quiet: Quiet = BUSY
+    keep: bool = False
+    progress: bool = True
+
+    def table(self, name: str) -> pd.DataFrame:
+        """One of the tables `MEASURES`, with the columns of `clocked_here`, `date` and `cores`."""
+        models = {runtime: ladder.models for runtime, ladder in self.ladders.items()}
+        same = (machine_name(), models, self.ranges)
+        folder = cache_folder() / "latency" / fingerprint(*same) if self.keep else None
+        return pd.DataFrame(RowCache(folder).rows(name, partial(self._measured, name)))
+
+    def _measured(self, name: str) -> list[Row]:
+        self.quiet.check()
+        found = pd.concat(MEASURES[name](self), ignore_index=True)
+        return records(found.assign(**clocked_here(), date=time.strftime("%Y-%m-%d")))
+
+    def tables(self) -> dict[str, pd.DataFrame]:
+        """The tables "latency", "ledger", "speeds" and "sweeps", the last two in the last
+        runtime.
+        """
+        return {name: self.table(name) for name in MEASURES}
+
+    def curves(self) -> Iterator[pd.DataFrame]:
+        """`curves` of every model with the roofline; `ran` is the runtime in the model's own words.
+        A model that several ladders share is timed once, and has the first one's runtime.
+        """
+        models: dict[tuple[str, str], LoadedModel] = {}
+        names: dict[tuple[str, str], str] = {}
+        for name, ladder in self.ladders.items():
+            for model in ladder.models:
+                models.setdefault((model.name, model.runtime), model)
+                names.setdefault((model.name, model.runtime), name)
+        every = [*models.values()]
+        machine = measure_machine()
+        over = (self.ranges.rows, self.ranges.contexts)
+        options = {"repeats": self.ranges.repeats, "progress": self.progress}
+        watched = self.quiet.timed(partial(time_passes, every, *over, **options))
+        table = curves(watched.found)
+        table = with_roofline(table, every, machine).assign(ran=table.runtime)
+        table["runtime"] = [names[key] for key in zip(table.model, table.ran, strict=True)]
+        peaks = {name: getattr(machine, name) for name in ("bytes_per_second", "flops_per_second")}
+        yield table.assign(**peaks, cores=watched.cores)
+
+    def ledgers(self) -> Iterator[pd.DataFrame]:
+        """`shares` of one setting of each kind on development prompts, per runtime."""
+        ranges = self.ranges
+        few = max(1, ranges.prompts // 4)
+        prompts = load_prompts(ranges.domains[0], "development", few)
+        for (name, ladder), sampler in product(self.ladders.items(), ranges.samplers):
+            drafts = {one.name: one.draft for one in few_settings(ladder, sampler)}
+            limits = {**ranges.limits, "progress": self.progress}
+            asked = (ladder, sampler, drafts, prompts)
+            watched = self.quiet.timed(partial(method_ledger, *asked, **limits))
+            yield watched.found.assign(runtime=name, cores=watched.cores)
+
+    def speeds(self) -> Iterator[pd.DataFrame]:
+        """Tokens per second of every setting, predicted and measured, in the last runtime."""
+        runtime, ladder = list(self.ladders.items())[-1]
+        for sampler in self.ranges.samplers:
+            how = {"progress": self.progress, "quiet": self.quiet, "keep": self.keep}
+            table = time_settings(ladder, sampler, self.ranges, **how)
+            yield table.assign(temperature=sampler.temperature, runtime=runtime)
+
+    def sweeps(self) -> Iterator[pd.DataFrame]:
+        """Speed-ups of `few_settings` on held-out prompts of the first domain at every temperature,
+        and of every other domain at the first one, in the last runtime.
+        """
+        runtime, ladder = list(self.ladders.items())[-1]
+        ranges = self.ranges
+        first, *others = ranges.domains
+        places = [(first, temperature) for temperature in ranges.temperatures]
+        for domain, temperature in places + [(domain, ranges.temperatures[0]) for domain in others]:
+            prompts = load_prompts(domain, "held-out", max(1, ranges.prompts // 2))
+            bar = tqdm(prompts, "clock", disable=not self.progress, mininterval=1)
+            racing = our_contenders(ladder.target, few_settings(ladder, Sampler(temperature)))
+            timings = race_prompts(
+                racing,
+                ladder,
+                bar,
+                tokens=ranges.max_new_tokens,
+                seed=ranges.seed,
+                quiet=self.quiet,
+            )
+            trials = trial_table(chain.from_iterable(timings))
+            about = {"temperature": temperature, "domain": domain, "runtime": runtime}
+            yield measured_speed_ups(trials).assign(**about, cores=trials.cores.mean())
 
 
-MEASURES = {"latency": _curves, "ledger": _ledgers, "speeds": _speeds, "sweeps": _sweeps}
+MEASURES = {
+    "latency": Measuring.curves,
+    "ledger": Measuring.ledgers,
+    "speeds": Measuring.speeds,
+    "sweeps": Measuring.sweeps,
+}
 
 
-def table_file(name: str, folder: Path = PLACE) -> Path:
-    """Where a table of this machine is stored."""
-    return folder / f"{name}_{machine_name()}.csv"
+def stored_tables(machine: str = "") -> dict[str, pd.DataFrame]:
+    """The four tables of a machine, without intervals from few prompts; "" takes this machine's,
+    else those of the README's.
 
-
-def stored_tables(machine: str = "", *, folder: Path = PLACE) -> dict[str, pd.DataFrame]:
-    """The four tables of a machine, without intervals from few prompts; "" takes this machine's if
-    it has all, else those of the README's, else the first that there are.
-
-    Raises ValueError if there are none.
+    Raises ValueError if it lacks one.
     """
-    # of the table that is written last
-    known = sorted(path.stem.removeprefix("sweeps_") for path in folder.glob("sweeps_*.csv"))
-    if not known or (machine and machine not in known):
-        raise ValueError(
-            f"no measurements of {machine or 'any machine'} in {folder}, there are"
-            f" {', '.join(known) or 'none'}; `specdec measure latency` makes them"
-        )
-    preferred = [one for one in (machine_name(), RACED) if one in known]
-    chosen = machine or [*preferred, *known][0]
-    found = {name: pd.read_csv(folder / f"{name}_{chosen}.csv") for name in MEASURES}
+    found = {name: stored_clocked(name, machine) for name in MEASURES}
     return {name: without_few(one) if "prompts" in one else one for name, one in found.items()}
 
 
@@ -141,7 +172,7 @@ def pass_times(ladder: Ladder, machine: str = "") -> pd.DataFrame:
         stored = stored[stored.edition == "exact"]
         return stored.assign(runtime="fast", network_seconds=stored.seconds)
     few = Ranges(rows=(1, 2, 4, 8, 16, 32), contexts=(64, 256), repeats=5)
-    return measure_table("latency", {"fast": ladder}, few, progress=False)
+    return Measuring({"fast": ladder}, few, progress=False).table("latency")
 
 
 def pass_prices(ladder: Ladder) -> dict[str, float]:
@@ -152,11 +183,20 @@ def pass_prices(ladder: Ladder) -> dict[str, float]:
     return dict(zip(table.model, table.price, strict=True))
 
 
-def write_tables(ranges: Ranges, folder: Path) -> None:
+def clocked_ladders() -> dict[str, Ladder]:
+    """The embedded ladder by runtime, as it is clocked: with drafts in int8 on the compiled ones,
+    of which the last is that of speeds and sweeps.
+    """
+    reference = load_ladder(device="cpu", runtime="reference")
+    return {"reference": reference, "int8": racing_ladder("int8"), "fast": racing_ladder("exact")}
+
+
+def write_tables(ranges: Ranges, folder: Path, quiet: Quiet) -> None:
     """Measure, and write each table as soon as it is there."""
-    ladders = {name: load_ladder(device="cpu", runtime=name) for name in TIMED}
+    quiet.check()
+    measuring = Measuring(clocked_ladders(), ranges, quiet, keep=True)
     for name in MEASURES:
-        table = measure_table(name, ladders, ranges, True)
-        content = table.to_csv(index=False, float_format="%.7g").encode()
-        write_whole(table_file(name, folder), content)
-        print(table_file(name, folder))
+        content = measuring.table(name).to_csv(index=False, float_format="%.7g").encode()
+        place = clocked_file(name, folder=folder)
+        write_whole(place, content)
+        print(place)

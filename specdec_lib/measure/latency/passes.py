@@ -8,6 +8,7 @@ import math
 import time
 import timeit
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import product
 
@@ -224,22 +225,32 @@ def with_roofline(
     table: pd.DataFrame, models: Sequence[LoadedModel], machine: Machine
 ) -> pd.DataFrame:
     """The table of `curves` with `roofline_seconds`: weights, keys and values, and activations
-    over the bandwidth, or operations over the peak; packed weights have fewer bytes.
+    over the bandwidth, or operations over the peak; packed weights have fewer bytes, and only those
+    bound them: what a machine multiplies in whole numbers at best is not measured.
     """
     shapes = {}
+    packed = set()
     for model in models:
         size = float(model.model.dtype.itemsize)
         if isinstance(model, FastModel):  # its weights are packed
             width = model.model.config.get_text_config().hidden_size
             size = model.weights.head[0].nbytes / (model.weights.columns * width)
+        if isinstance(model, FastModel) and model.edition == "int8":
+            packed.add((model.name, model.runtime))
         shapes[model.name, model.runtime] = model_shape(model, bytes_per_number=size)
     for model, runtime in table[MODEL].drop_duplicates().itertuples(index=False):
         if (model, runtime) not in shapes:
             known = ", ".join(f"{name} ({how})" for name, how in shapes) or "none"
             raise ValueError(f"{model} ({runtime}) was timed and is not among the models: {known}")
     places = zip(table.model, table.runtime, table.rows, table.context_tokens, strict=True)
+    endless = replace(machine, flops_per_second=math.inf)
     seconds = [
-        roofline_seconds(shapes[model, runtime], machine, rows=rows, context=context)
+        roofline_seconds(
+            shapes[model, runtime],
+            endless if (model, runtime) in packed else machine,
+            rows=rows,
+            context=context,
+        )
         for model, runtime, rows, context in places
     ]
     return table.assign(roofline_seconds=seconds)

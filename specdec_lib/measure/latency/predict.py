@@ -4,6 +4,7 @@ development prompts and measured pass times predict.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -11,16 +12,21 @@ from scipy.optimize import nnls
 from tqdm.auto import tqdm
 
 from specdec_lib.core.chance import Chance, Sampler
+from specdec_lib.core.files import cache_folder
 from specdec_lib.measure.contenders import our_contenders, time_rounds
+from specdec_lib.measure.fingerprints import fingerprint
 from specdec_lib.measure.latency.passes import CONTEXTS, ROWS, curves, one_repeat, pass_tables
+from specdec_lib.measure.machine import machine_name
+from specdec_lib.measure.quiet import Quiet
 from specdec_lib.measure.racing import race_prompts
 from specdec_lib.measure.ratios import ratios
+from specdec_lib.measure.row_cache import Row, RowCache
 from specdec_lib.measure.settings.latency import latency_settings
 from specdec_lib.measure.settings.names import AUTOREGRESSIVE
 from specdec_lib.measure.settings.setting import Setting
 from specdec_lib.measure.trial import Trial, counted_trial, trial_table, whole, work_table
 from specdec_lib.theory import Overhead, PassTable
-from specdec_lib.workload import DOMAINS, SPLITS, Ladder, load_prompts, seeds
+from specdec_lib.workload import DOMAINS, SPLITS, Ladder, Prompt, load_prompts, seeds
 
 BEFORE = (64, 256)  # tokens before the passes that predict
 
@@ -38,10 +44,10 @@ class Ranges:
 
     rows: Sequence[int] = ROWS
     contexts: Sequence[int] = CONTEXTS
-    repeats: int = 25
+    repeats: int = 15
     temperatures: Sequence[float] = (0.0, 0.5, 1.0, 1.5)
     domains: Sequence[str] = DOMAINS
-    prompts: int = 40
+    prompts: int = 20
     max_new_tokens: int = 64
     settings: Callable[[Ladder, Sampler], Sequence[Setting]] = latency_settings
     seed: int = 0
@@ -52,37 +58,69 @@ class Ranges:
         return {"seed": self.seed, "tokens": self.max_new_tokens}
 
 
-def time_settings(ladder: Ladder, sampler: Sampler, ranges: Ranges, progress: bool) -> pd.DataFrame:
+def time_settings(
+    ladder: Ladder, sampler: Sampler, ranges: Ranges, *, quiet: Quiet, keep: bool, progress: bool
+) -> pd.DataFrame:
     """`beside_predictions` of what development prompts and pass times say of every draft, and what
-    the clock says on held-out ones.
+    the clock says on held-out ones; `cores` is the mean of all that was timed.
 
     In turn, so that both see the same machine: a development prompt, one repeat of the curves of
     all models, a held-out prompt, and so on.
+
+    keep    whether finished turns are kept, and read by another run
     """
     settings = ranges.settings(ladder, sampler)
-    found: list[Trial] = []
-    passes: list[dict[str, object]] = []
-    counted: list[Trial] = []
-    development, held_out = (load_prompts(ranges.domains[0], one, ranges.prompts) for one in SPLITS)
+    splits = [load_prompts(ranges.domains[0], one, ranges.prompts) for one in SPLITS]
+    same = (machine_name(), sampler, settings, *splits, ranges.rows, ranges.limits, ladder.models)
+    kept = RowCache(cache_folder() / "latency" / fingerprint(*same) if keep else None)
+    turns = range(len(splits[1]))
+    rows: list[Row] = []
+    for turn in tqdm(turns, desc="clock", disable=not progress, mininterval=1):
+        run = partial(_one_turn, ladder, settings, splits, ranges, turn, quiet)
+        rows += kept.rows(f"turn {turn}", run)
+    counted, found = (
+        [Trial.from_row(one) for row in rows for one in row[name]] for name in ("counted", "raced")
+    )
+    tables = pass_tables(curves(pd.DataFrame(one for row in rows for one in row["passes"])))
+    speeds = trial_table(found)
+    cores = [speeds.cores.mean(), *(row["cores"] for row in rows)]
+    both = beside_predictions(predict_speeds(work_table(counted), tables), speeds)
+    return both.assign(cores=sum(cores) / len(cores))
+
+
+def _one_turn(
+    ladder: Ladder,
+    settings: Sequence[Setting],
+    splits: Sequence[Sequence[Prompt]],
+    ranges: Ranges,
+    turn: int,
+    quiet: Quiet,
+) -> list[Row]:
+    """A turn of `time_settings` as one row: trials that were counted, passes, trials that raced."""
+    development, held_out = splits
+    own = development[turn % len(development)]
     racing = our_contenders(ladder.target, settings)
-    timings = race_prompts(racing, ladder, held_out, tokens=ranges.max_new_tokens, seed=ranges.seed)
+
+    def timed() -> tuple[list[Row], list[Row]]:
+        counted = [_counted(ladder, one, own, ranges).row() for one in settings]
+        return counted, [*one_repeat(ladder.models, ranges.rows, BEFORE, turn)]
+
+    watched = quiet.timed(timed)
+    [prompt] = held_out[turn : turn + 1]
+    tokens, seed = ranges.max_new_tokens, ranges.seed
+    raced = race_prompts(racing, ladder, [prompt], tokens=tokens, seed=seed, quiet=quiet)
+    counted, passes = watched.found
+    both = {"counted": counted, "passes": passes, "cores": watched.cores}
+    return [both | {"raced": [one.row() for trials in raced for one in trials]}]
+
+
+def _counted(ladder: Ladder, setting: Setting, prompt: Prompt, ranges: Ranges) -> Trial:
+    """What the rounds of one setting did on a development prompt, whatever they began in."""
+    chance = Chance(seeds([prompt], ranges.seed)[0], setting.sampler)
     limits = {"max_new_tokens": ranges.max_new_tokens, "stop_tokens": ladder.stop_tokens}
-    own = seeds(development, ranges.seed)
-    target = ladder.target
-    for number in tqdm(range(len(held_out)), desc="clock", disable=not progress, mininterval=1):
-        place = number % len(development)
-        prompt = ladder.encode(development[place])
-        chance = Chance(own[place], sampler)
-        for one in settings:
-            done, _ = time_rounds(target, one.draft, prompt, chance, **limits)
-            of_all = {0: done}  # whatever situation they began in
-            named = (one.method, one.name)
-            trial = counted_trial(named, sampler, development[place], of_all, target.name)
-            counted.append(trial)
-        passes += one_repeat(ladder.models, ranges.rows, BEFORE, number)
-        found += next(timings)
-    tables = pass_tables(curves(pd.DataFrame(passes)))
-    return beside_predictions(predict_speeds(work_table(counted), tables), trial_table(found))
+    done, _ = time_rounds(ladder.target, setting.draft, ladder.encode(prompt), chance, **limits)
+    named = (setting.method, setting.name)
+    return counted_trial(named, setting.sampler, prompt, {0: done}, ladder.target.name)
 
 
 def beside_predictions(prediction: pd.DataFrame, timings: pd.DataFrame) -> pd.DataFrame:

@@ -19,7 +19,7 @@ import pandas as pd
 from tqdm.auto import tqdm
 
 from specdec_lib.core.chance import Chance, Sampler
-from specdec_lib.core.decode import models_in, parts_of, refuse_learners
+from specdec_lib.core.decode import Round, models_in, parts_of, refuse_learners
 from specdec_lib.core.kinds import unchecked
 from specdec_lib.core.protocols import Draft, LanguageModel, TreeGrower
 from specdec_lib.core.verify import look_up
@@ -162,8 +162,8 @@ def round_parts(
     progress: bool = True,
 ) -> pd.DataFrame:
     """The seconds of every generation by part, a row per draft, prompt, part and model: draft,
-    temperature, prompt (its number), rounds; part, model ("" where it is no model's), seconds;
-    wall_seconds, of the whole generation with the ledger, and plain_seconds, without it.
+    temperature, prompt (its number), rounds, tokens; part, model ("" where it is no model's),
+    seconds; wall_seconds, of the whole generation with the ledger, and plain_seconds, without it.
 
     Both runs follow each other, now one first, now the other; the reading of the prompt is in
     neither. Each draft first continues the first prompt once more, which is not counted.
@@ -180,12 +180,13 @@ def round_parts(
         plain = partial(time_rounds, target, draft, prompt, chance, **limits)
         timed = partial(_timed_rounds, target, draft, prompt, chance, limits)
         if (number + place) % 2 == 1:
-            rounds, wall, seconds_by_part = timed()
+            done, wall, seconds_by_part = timed()
             _, labels["plain_seconds"] = plain()
         else:
             _, labels["plain_seconds"] = plain()
-            rounds, wall, seconds_by_part = timed()
-        labels |= {"rounds": rounds, "wall_seconds": wall}
+            done, wall, seconds_by_part = timed()
+        tokens = sum(len(one.emitted) for one in done)
+        labels |= {"rounds": len(done), "tokens": tokens, "wall_seconds": wall}
         for (part, model), seconds in seconds_by_part.items():
             found.append(labels | {"part": part, "model": model, "seconds": seconds})
     return pd.DataFrame(found)
@@ -197,13 +198,13 @@ def _timed_rounds(
     prompt: Sequence[int],
     chance: Chance,
     limits: Mapping[str, object],
-) -> tuple[int, float, dict[Part, float]]:
-    """The number of rounds of one generation, its seconds, and these by part."""
+) -> tuple[Sequence[Round], float, dict[Part, float]]:
+    """The rounds of one generation, its seconds, and these by part."""
     watch = Stopwatch()
     watching = {**limits, "rule": watch.part((CHOICE, ""))(look_up), "on_start": watch.lap}
     with watched(target, draft, watch):
         done, wall = time_rounds(target, draft, prompt, timed_chance(chance, watch), **watching)
-        return len(done), wall, watch.lap()
+        return done, wall, watch.lap()
 
 
 def method_ledger(
@@ -224,14 +225,15 @@ def method_ledger(
 
 
 def shares(table: pd.DataFrame) -> pd.DataFrame:
-    """Per draft, temperature, part and model of `round_parts`: round_seconds, and share of the wall
-    time; also accounted, all parts of a draft ÷ its wall time, and watch_cost, its wall time ÷ that
-    without the ledger, less 1.
+    """Per draft, temperature, part and model of `round_parts`: round_seconds and token_seconds, per
+    round and per token, and share of the wall time; also accounted, all parts of a draft ÷ its wall
+    time, and watch_cost, its wall time ÷ that without the ledger, less 1.
     """
     found = []
     for (draft, temperature), group in table.groupby(["draft", "temperature"], sort=False):
         once = group.drop_duplicates("prompt")
-        count, wall, plain = once[["rounds", "wall_seconds", "plain_seconds"]].sum()
+        counts = once[["rounds", "tokens", "wall_seconds", "plain_seconds"]].sum()
+        count, tokens, wall, plain = counts
         sums = group.groupby(["part", "model"], sort=False).seconds.sum().reset_index()
         sums = sums.sort_values("part", key=lambda part: part.map(PARTS.index), kind="stable")
         labels = {
@@ -240,7 +242,8 @@ def shares(table: pd.DataFrame) -> pd.DataFrame:
             "part": sums.part,
             "model": sums.model,
         }
-        spent = {"round_seconds": sums.seconds / count, "share": sums.seconds / wall}
+        spent = {"round_seconds": sums.seconds / count, "token_seconds": sums.seconds / tokens}
+        spent["share"] = sums.seconds / wall
         costs = {"accounted": group.seconds.sum() / wall, "watch_cost": wall / plain - 1}
         found.append(pd.DataFrame(labels | spent | costs))
     return pd.concat(found, ignore_index=True)

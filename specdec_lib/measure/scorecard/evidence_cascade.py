@@ -5,6 +5,8 @@ import math
 import pandas as pd
 
 from specdec_lib.measure.cascade.variants import by_swi_and_clock
+from specdec_lib.measure.price_map import timed_prices
+from specdec_lib.measure.race_table import RACED
 from specdec_lib.measure.ratios import ratios
 from specdec_lib.measure.scorecard.evidence import Evidence, evidence_of, read_measured, row_of
 from specdec_lib.theory import relay_speed_up
@@ -13,7 +15,6 @@ from specdec_lib.workload.published import published
 
 ROLES = {"BASE": "middle", "SMALL": "draft", "MaG": "Max-Gram"}  # the paper's drafters, and ours
 PRICES = {"MS": "parameters", "PW": "reported"}  # the paper's price lists and ours of their kind
-ONE_DRAFTER = ["middle", "draft"]
 
 
 def relay_ewif(ladder: Ladder, data: str, d1: str, d2: str) -> Evidence:
@@ -49,7 +50,7 @@ def tuned_entry(ladder: Ladder, domain: str, prices: str, drafters: str, entry: 
 
 def clocked(ladder: Ladder, domain: str, draft: str) -> Evidence:
     """Tokens per second of a draft ÷ plain decoding's."""
-    clock = read_measured("walltime_*")
+    clock = read_measured(f"walltime_{RACED}")
     own = clock[clock.domain == domain].assign(sampling="greedy")
     by = ["draft", "sampling"]
     found = ratios(own, "tokens", "seconds", baseline="autoregressive", by=by)
@@ -60,12 +61,10 @@ def clocked_variant(ladder: Ladder, domain: str, variant: str) -> Evidence:
     """Tokens per second of a cascade with another K00, or without its horizontal part, ÷ those of
     the cascade with K00 = 1; and the same by SWI.
     """
-    clock = read_measured("walltime_*")
-    timed = read_measured("prices")
-    prices = dict(zip(timed.model, timed.price, strict=True))
+    clock = read_measured(f"walltime_{RACED}")
     both = by_swi_and_clock(
         clock[clock.domain == domain],
-        prices,
+        timed_prices(RACED),
         prefix="cascade, K00 = ",
         baseline="cascade, K00 = 1",
     )
@@ -82,25 +81,23 @@ def accepted_up_to(ladder: Ladder, domain: str, drafter: str) -> Evidence:
 
 
 def gain_over_one_drafter(ladder: Ladder, domain: str, data: str, key: str, price: str) -> Evidence:
-    """Percent of SWI that a cascade gains over the best single neural drafter; which that is, and
-    what the paper says of its own gain.
+    """Percent of SWI that a cascade gains over the single drafter that development prompts chose,
+    which that is, and what the paper says of its own gain.
     """
     where = {"domain": domain, "prices": PRICES[price]}
-    alone = {name: _tuned(**where, drafters=name).swi for name in ONE_DRAFTER}
-    best = max(alone, key=alone.__getitem__)
     cascade = " + ".join(ROLES[name] for name in key.split(","))
-    own = _tuned(**where, drafters=cascade)
-    copies = _tuned(**where, drafters="Max-Gram").swi
-    ends = row_of(_greedy("versus"), **where, cascade=cascade, alone=best)
+    paired = row_of(_greedy("versus"), **where, cascade=cascade)
+    texts = _tuned(**where, drafters=cascade).texts
+    copies, alone = (_tuned(**where, drafters=name).swi for name in ("Max-Gram", paired.alone))
     claims = published("cascade.text.claims").set_index(["data", "cascade_drafters", "price"])
     percent = claims.claimed_as_percent[data, key, price]
     facts = {
-        "best": best,
-        "copies": f"{copies / alone[best]:.2f}",
+        "best": paired.alone,
+        "copies": f"{copies / alone:.2f}",
         "claimed": "" if math.isnan(percent) else f"The paper says {percent:g} %: points of SWI. ",
     }
-    gain, low, high = (100 * (ratio - 1) for ratio in (own.swi / alone[best], ends.low, ends.high))
-    return Evidence(gain, low, high, float(own.texts), facts)
+    gain, low, high = (100 * (ratio - 1) for ratio in paired[["ratio", "low", "high"]])
+    return Evidence(gain, low, high, float(texts), facts)
 
 
 def _tuned(domain: str, prices: str, drafters: str) -> pd.Series:

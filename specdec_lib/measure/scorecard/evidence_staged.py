@@ -1,6 +1,7 @@
 """What was measured of the claims of Spector and Ré 2023."""
 
 from specdec_lib.measure.bytes_moved import generation_bytes, model_shape
+from specdec_lib.measure.race_table import RACED
 from specdec_lib.measure.ratios import ratios, with_sampling
 from specdec_lib.measure.scorecard.evidence import Evidence, evidence_of, read_measured, row_of
 from specdec_lib.measure.scorecard.evidence_raced import raced_ideas
@@ -24,7 +25,7 @@ def bytes_per_token(
 
 def arithmetic_used(ladder: Ladder) -> Evidence:
     """Percent of the machine's arithmetic that plain decoding uses; the machine."""
-    passes = read_measured("latency_*").query(
+    passes = read_measured(f"latency_{RACED}").query(
         "model == 'target' and runtime == 'fast' and rows == 1 and context_tokens == 256"
     )
     first = passes.iloc[0]

@@ -9,6 +9,7 @@ from specdec_lib.drafts.cascade.matrix import Matrix, format_matrix
 
 AUTOREGRESSIVE = "autoregressive"  # the method without a draft
 TOKEN_BY_TOKEN = "token by token"  # its only setting
+STATIC_CACHE = "token by token, static cache"  # the other one of GENERATE
 GENERATE = "hf_generate"
 ASSIST = "hf_assisted"
 LOOKUP = "hf_prompt_lookup"

@@ -31,6 +31,7 @@ from specdec_lib.show.figures.lines import (
     latency,
     pass_at,
     position,
+    what_ifs,
 )
 from specdec_lib.show.figures.papers import (
     FORETOLD,

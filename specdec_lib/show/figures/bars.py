@@ -8,9 +8,9 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from specdec_lib.show.figures import theme
-from specdec_lib.show.figures.chart import PLAIN, Chart, check, lanes, marks
+from specdec_lib.show.figures.chart import PLAIN, Chart, check, groups_of, lanes, marks
 from specdec_lib.show.figures.forms import add_bars, add_dots, words_beside
-from specdec_lib.show.figures.theme import GAIN, INK, LOSS, SOURCES, Look, looks
+from specdec_lib.show.figures.theme import GAIN, INK, LOSS, SOURCES, Look, looks, short
 
 PAYS = {"faster": Look(GAIN, hatch="/"), "slower": Look(LOSS, hatch="x")}
 LENGTH_LOOKS = PAYS | {f"{name}, chosen": replace(one, full=True) for name, one in PAYS.items()}
@@ -172,20 +172,20 @@ def rivals(table: pd.DataFrame, *, title: str) -> go.Figure:
 
 
 def round_ledger(table: pd.DataFrame, *, noise: float) -> go.Figure:
-    """Where the time of a round goes: a lying bar per draft, a piece per part of a round, in it its
+    """Where the time of a token goes: a lying bar per draft, a piece per part of a round, in it its
     share where there is room; a panel per sampler.
 
     table    a row per draft, sampler, part and model: `draft`, `sampling`, `part` (one of PARTS),
-             `model` ("" where no model works), `round_seconds` (mean seconds of a round that go to
+             `model` ("" where no model works), `token_seconds` (mean seconds of a token that go to
              it; drawn as milliseconds) and `share` (of the round, 0 to 1)
-    noise    the share by which bars differ where they should not, for the headline
+    noise    the share by which passes differ that should not, for the headline
     """
-    check(table, "draft sampling part model", "round_seconds share")
+    check(table, "draft sampling part model", "token_seconds share")
     panels = table["sampling"]
     drafts = table["draft"]
     table = table.assign(
         place=lanes(table, "draft"),
-        milliseconds=1e3 * table["round_seconds"],
+        milliseconds=1e3 * table["token_seconds"],
         who=table["model"].replace("", None).fillna("no model"),
     ).sort_values("part", key=lambda part: part.map(list(PARTS).index), kind="stable")
     sums = table.groupby(["draft", "sampling"], sort=False)["milliseconds"]
@@ -196,9 +196,12 @@ def round_ledger(table: pd.DataFrame, *, noise: float) -> go.Figure:
     note = "{draft}: {milliseconds:.3g} ms, {share:.1%}, {who}"
     rows = marks(table, "milliseconds", "place", series="part", panel="sampling", note=note)
     high = 74 + 46 * drafts.nunique()
-    x = "mean milliseconds of a round"
+    x = "mean milliseconds per token"
     chart = Chart(panels, wide=400, high=high, x=x, gap=0.04)
     add_bars(chart, rows, PARTS, lying=True, width=0.7).name_places("y", drafts, longest=26)
-    chart.axis("x", range=[0, 1.03 * longest])
-    said = f"verifying the same tree varies by up to {noise:.0%}"
-    return chart.titled(f"Where the measured time of a round goes; {said}")
+    whole = rows.groupby(["panel", "y"], sort=False).agg(x=("milliseconds", "sum")).reset_index()
+    for _, own in groups_of(whole.assign(series="", text=whole["x"].map(short)), "panel"):
+        words_beside(chart, own, lying=True)
+    chart.axis("x", range=[0, 1.12 * longest])
+    said = f"passes over the same tree vary by up to {noise:.0%}"
+    return chart.titled(f"Where the measured time of a token goes; {said}")

@@ -1,12 +1,13 @@
 """The scorecard: what both papers print, and ours beside it."""
 
+import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
 from specdec_lib.show.figures.chart import Chart, check, marks, span_of
 from specdec_lib.show.figures.forms import add_dots
 from specdec_lib.show.figures.rows import BETWEEN
-from specdec_lib.show.figures.theme import GAIN, INK, LOSS, SOURCES, Look, names_of
+from specdec_lib.show.figures.theme import GAIN, INK, LOSS, SOURCES, Look
 
 PRINTED = "printed"
 VERDICTS = {
@@ -25,8 +26,8 @@ TICKS = (0.25, 0.5, 0.75, 1, 1.5, 2, 3, 4)
 def scorecard(table: pd.DataFrame) -> go.Figure:
     """Printed gains beside ours: a row per claim, those by the clock first, then counted ones, then
     SWI; the printed ratio as a diamond, ours as a dot with a 95 % interval, whose colour and form
-    say the verdict. Right of the dotted line what is claimed gains, but for bytes, of which fewer
-    are better.
+    say the verdict. Right of the dotted line ours goes the way that the paper's does: where it
+    prints a ratio below 1, such as of bytes, the inverse is drawn, and its name says so.
 
     table    as `claims.score` gives it: a row per claim with `paper`, `item`, `claim`, `by`,
              `paper_value`, `ours` with `low` to `high`, `no_effect`, `kind` and `verdict`. Only
@@ -39,15 +40,23 @@ def scorecard(table: pd.DataFrame) -> go.Figure:
     percent = some["no_effect"] == 0
     for column in ("paper_value", "ours", "low", "high"):
         some[column] = some[column].where(~percent, 1 + some[column] / 100)
+    inverse = some["paper_value"] < 1
+    some["low"], some["high"] = (
+        some["low"].where(~inverse, 1 / some["high"]),
+        some["high"].where(~inverse, 1 / some["low"]),
+    )
+    for column in ("paper_value", "ours"):
+        some[column] = some[column].where(~inverse, 1 / some[column])
     order = list(WAYS)
     some = some.sort_values("by", key=lambda own: own.map(order.index), kind="stable")
     some["name"] = some["paper"] + ", " + some["item"] + ": " + some["claim"]
+    some["name"] += np.where(inverse[some.index], ", inverse", "")
     some["place"] = [float(place) for place in range(len(some))]
     note = "{verdict}"
     ours = marks(some, "ours", "place", series="verdict", ends="low ours high", note=note)
     theirs = marks(some, "paper_value", "place").assign(series=PRINTED)
     ends = span_of(pd.concat([ours[["x", "low", "high"]], theirs[["x"]]]))
-    chart = Chart(wide=980, high=60 + 24 * len(some), x="ratio, logarithmic (see the rows)")
+    chart = Chart(wide=980, high=60 + 24 * len(some), x="ratio, logarithmic")
     add_dots(chart, theirs, {PRINTED: Look(INK, symbol="diamond-open")}, lying=True, size=10)
     shown = {name: look for name, look in VERDICTS.items() if name in set(ours["series"])}
     for name in shown:
@@ -55,13 +64,12 @@ def scorecard(table: pd.DataFrame) -> go.Figure:
     chart.name_places("y", some["name"], longest=80)
     for edge in some.groupby("by", sort=False).size().cumsum()[:-1]:
         chart.figure.add_hline(y=edge - 0.5, **BETWEEN)
+    first = some.groupby("by", sort=False)["place"].min()
+    look = {"showarrow": False, "font": {"size": 13}, "xref": "paper", "x": 1, "xanchor": "right"}
+    for way, place in first.items():
+        chart.figure.add_annotation(y=place, text=f"<b>{WAYS[str(way)]}</b>", **look)
     low, high = 0.92 * max(ends[0], 0.05), 1.08 * ends[1]
     chart.count_in_factors("x", [tick for tick in TICKS if low <= tick <= high], (low, high))
-    said = []
-    for way, words in WAYS.items():
-        counts = some[some["by"] == way]["verdict"].value_counts()
-        each = ", ".join(f"{counts[one]} {one}" for one in VERDICTS if one in counts)
-        said.append(f"{counts.sum()} {words}: {each}")
-    known = names_of(some["by"])
-    said = [one for way, one in zip(WAYS, said, strict=True) if way in known]
-    return chart.titled(f"Printed gains and ours. {'; '.join(said)}", plain="x", room=62)
+    counts = some["verdict"].value_counts()
+    said = ", ".join(f"{counts[one]} {one}" for one in VERDICTS if one in counts)
+    return chart.titled(f"Printed gains and ours: {said}", plain="x", room=62)

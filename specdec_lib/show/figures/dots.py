@@ -204,7 +204,8 @@ def speed_sweep(table: pd.DataFrame) -> go.Figure:
         ticks = {"tickvals": list(range(len(words))), "ticktext": words}
         chart.axis("x", panel, **ticks, title=sweep, showgrid=False)
     headline = "Measured speed-up over plain decoding, by temperature and by kind of text"
-    return chart.start_at_zero("y", 1.08).titled(headline, plain="y")
+    ends_of_all = span_of(table[ends.split()].assign(plain=1.0), 0.06, 0.06)
+    return chart.axis("y", range=ends_of_all).titled(headline, plain="y")
 
 
 def ewif_by_drafters(table: pd.DataFrame) -> go.Figure:

@@ -24,14 +24,16 @@ HEIGHTS = (0.005, 0.01, 0.03, 0.1, 0.3)
 
 def waterfall(table: pd.DataFrame) -> go.Figure:
     """Milliseconds per token on the way from plain decoding to all ideas together: a bar per step,
-    side by side for the target in float32 and in int8; a panel per kind of prompts and sampler.
+    with an interval, side by side for the target in float32 and in int8; a panel per kind of
+    prompts and sampler.
 
-    table    a row per bar: `panel`, `step`, `edition` ("float32" or "int8"), `ms_per_token`, and
-             `machine`
+    table    a row per bar: `panel`, `step`, `edition` ("float32" or "int8"), `ms_per_token` with
+             its 95 % interval `low` to `high`, and `machine`
     """
-    check(table, "panel step edition", "ms_per_token")
+    check(table, "panel step edition", "low ms_per_token high")
     place = lanes(table, "step", "edition", 0.8)
     by = {"series": "edition", "panel": "panel", "text": "ms_per_token"}
+    by["ends"] = "low ms_per_token high"
     rows = marks(table, place, "ms_per_token", **by)
     y = "milliseconds per token"
     chart = Chart(rows["panel"], wide=470, high=250, columns=2, y=y, gap=0.04)

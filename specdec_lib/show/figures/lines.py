@@ -10,10 +10,9 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from specdec_lib.show.figures import theme
-from specdec_lib.show.figures.chart import Chart, check, marks, named_rows
+from specdec_lib.show.figures.chart import Chart, check, groups_of, marks, named_rows, span_of
 from specdec_lib.show.figures.forms import add_dots
 from specdec_lib.show.figures.theme import (
-    DASHES,
     INK,
     SOURCES,
     Look,
@@ -85,18 +84,30 @@ def budget_curves(table: pd.DataFrame) -> go.Figure:
     return chart.titled(headline)
 
 
-def _name_ends(chart: Chart, rows: pd.DataFrame, styles: Mapping[str, Look]) -> None:
-    """Write the name of each line right of its last point, clear of the others' names."""
+def _name_ends(
+    chart: Chart,
+    rows: pd.DataFrame,
+    styles: Mapping[str, Look],
+    panel: str = "",
+    words: pd.Series | None = None,
+) -> None:
+    """Write the name of each line (or its own words) right of its last point, clear of the others';
+    in a panel of its own, whose y is then logarithmic.
+    """
+    rows = rows.assign(words=rows["series"] if words is None else words)
     last = rows.sort_values("x", kind="stable").groupby("series", sort=False).tail(1)
     last = last.sort_values("y", kind="stable")
-    apart = NAMES_APART * (rows["y"].max() - rows["y"].min())
+    scale: Any = math.log if panel else float
+    back: Any = math.exp if panel else float
+    apart = (2 if panel else 1) * NAMES_APART * (scale(rows["y"].max()) - scale(rows["y"].min()))
     lowest = -math.inf
     for row in named_rows(last):
-        lowest = max(row.y, lowest + apart)
+        lowest = max(scale(row.y), lowest + apart)
         font = {"color": styles[row.series].colour, "size": 13}
-        words = {"text": [f" {escape(row.series)}"], "textposition": "middle right"}
+        words_here = {"text": [f" {escape(row.words)}"], "textposition": "middle right"}
         look = {"mode": "text", "textfont": font, "showlegend": False, "hoverinfo": "skip"}
-        chart.add(go.Scatter(x=[row.x], y=[lowest], **words, **look, cliponaxis=False))
+        text = go.Scatter(x=[row.x], y=[back(lowest)], **words_here, **look, cliponaxis=False)
+        chart.add(text, panel)
 
 
 def budget_speed_ups(table: pd.DataFrame, *, title: str = "") -> go.Figure:
@@ -128,47 +139,101 @@ def budget_speed_ups(table: pd.DataFrame, *, title: str = "") -> go.Figure:
 
 def _budget_chart(rows: pd.DataFrame, y: str, *, after: float = 0.04) -> Chart:
     """A chart over budgets, with so many powers of ten of room `after` the last."""
-    if rows["x"].min() < 1:
-        raise ValueError(f"a budget is at least 1 node, got {rows['x'].min()}")
+    _check_budgets(rows["x"])
     chart = Chart(high=404, x="budget, in nodes without the root", y=y)
     ends = math.log10(rows["x"].min()) - 0.04, math.log10(rows["x"].max()) + after
     return chart.count_in_powers(rows["x"]).axis("x", range=ends)
 
 
-def latency(table: pd.DataFrame) -> go.Figure:
-    """Milliseconds of a pass against its rows: a line per runtime, and per context where there are
-    two, over a band between the quartiles; the roofline dotted, once for runtimes that share it. A
-    panel per model.
+def _check_budgets(budgets: pd.Series) -> None:
+    if budgets.min() < 1:
+        raise ValueError(f"a budget is at least 1 node, got {budgets.min()}")
 
-    table    a row per pass: `model`, `runtime`, `rows`, `context_tokens` (only the least and the
-             greatest are drawn), `seconds` (the median) with its quartiles `low_seconds` and
-             `high_seconds`, and `roofline_seconds` (the least that the machine allows, predicted)
+
+def what_ifs(table: pd.DataFrame, *, about: str) -> go.Figure:
+    """Predicted speed-up over plain decoding (dotted) against a tree's size, if passes of the draft
+    or the code outside the models took less time: a panel per price of the draft, in it a line per
+    price of the host, each at the depth that is best at its size, with a star and its value at its
+    best.
+
+    table    a row per point: `draft` and `host` (what each takes, in words), `budget` (nodes
+             without the root, from 1), `depth` (of the deepest guess allowed) and `speed_up` (×
+             plain decoding's speed)
+    about    what it is predicted from, for the headline
+    """
+    check(table, "draft host budget depth", "speed_up")
+    _check_budgets(table["budget"])
+    table = table.reset_index(drop=True)
+    best = table.loc[table.groupby(["draft", "host", "budget"], sort=False)["speed_up"].idxmax()]
+    by = {"series": "host", "panel": "draft", "note": "depth {depth}"}
+    rows = marks(best, "budget", "speed_up", **by)
+    styles = looks(rows["series"])
+    panels = names_of(rows["panel"])
+    x, y = "budget, in nodes without the root", "predicted speed-up over plain decoding (dotted)"
+    chart = Chart(panels, wide=262, columns=len(panels), high=380, x=x, y=y, gap=0.02)
+    add_dots(chart, rows, styles, **LINES)
+    tops = rows.loc[rows.groupby(["panel", "series"], sort=False)["y"].idxmax()]
+    tops = tops.assign(text=tops["y"].map("{:.2f}".format))
+    stars = {name: replace(look, symbol="star") for name, look in styles.items()}
+    add_dots(chart, tops, stars, size=13)
+    chart.figure.update_traces(showlegend=False, selector={"mode": "markers"})
+    below = names_of(rows["series"])[0]
+    chart.figure.update_traces(
+        textposition="bottom center", selector={"mode": "markers+text", "name": below}
+    )
+    chart.count_in_powers(rows["x"])
+    least, most = span_of(rows[["y"]].assign(plain=1.0), 0.06, 0.12)
+    headline = f"What if drafts or the host cost less: predicted, {about}"
+    return chart.axis("y", range=[least, most]).titled(headline, plain="y")
+
+
+def latency(table: pd.DataFrame) -> go.Figure:
+    """How many times as long as over one row a pass takes, against its rows, on logarithmic axes: a
+    line per runtime over a band between the quartiles, what one row takes written at its end; the
+    roofline dotted, in the runtime's colour. A panel per model.
+
+    table    a row per pass: `model`, `runtime`, `rows`, `context_tokens` (only the middle one is
+             drawn), `seconds` (the median) with its quartiles `low_seconds` and `high_seconds`, and
+             `roofline_seconds` (the least that the machine allows, predicted)
+
+    Raises ValueError if a model's passes over one row are missing.
     """
     check(table, "model runtime rows context_tokens", f"{SECONDS} roofline_seconds")
     table = table.replace({"model": theme.MODEL_NAMES})
-    contexts = sorted({table["context_tokens"].min(), table["context_tokens"].max()})
-    table = table[table["context_tokens"].isin(contexts)]
-    after = table["context_tokens"].map(", context {}".format) if len(contexts) > 1 else ""
-    rows = _milliseconds(table.assign(series=table["runtime"] + after, panel=table["model"]))
-    hues = looks(table["runtime"])
-    styles = {
-        line.series: replace(hues[line.runtime], dash=DASHES[contexts.index(line.context_tokens)])
-        for line in named_rows(rows.drop_duplicates("series"))
-    }
-    look = {"wide": 260, "shared_y": False, "gap": 0.07}
-    chart = Chart(rows["panel"], **look, x="rows of a pass", y="milliseconds of a pass")
-    dotted: dict[str, Any] = {**LINES, "size": 8}
-    add_dots(chart, rows, styles, **dotted)
-    roofs = rows[rows["context_tokens"] == contexts[-1]].drop(columns=["low", "high"])
-    roofs = roofs.assign(y=1e3 * roofs["roofline_seconds"])
-    heights = roofs.groupby("runtime", sort=False)["y"].agg(tuple)
-    for _, alike in heights.groupby(heights, sort=False):
-        called = f"roofline, {' and '.join(alike.index)}"
-        called += f", context {contexts[-1]}" if len(contexts) > 1 else ""
-        own = roofs[roofs["runtime"] == alike.index[0]].assign(series=called)
-        add_dots(chart, own, {called: Look(hues[alike.index[-1]].colour, "dot")}, **LINES)
-    chart.count_in_powers(table["rows"]).axis("y", rangemode="tozero")
-    return chart.titled("How long a pass takes, measured, by its rows; the roofline is predicted")
+    contexts = sorted(set(table["context_tokens"]))
+    table = table[table["context_tokens"] == contexts[len(contexts) // 2]]
+    keys = ["model", "runtime"]
+    single = table[table["rows"] == 1].set_index(keys)
+    if missing := sorted(set(table["model"]) - set(single.index.get_level_values("model"))):
+        raise ValueError(f"this figure compares passes with those over one row; none of {missing}")
+    one = single.reindex(pd.MultiIndex.from_frame(table[keys])).reset_index(drop=True)
+    table = table.reset_index(drop=True).assign(
+        **{name: table[name].to_numpy() / one["seconds"] for name in SECONDS.split()},
+        roof=table["roofline_seconds"].to_numpy() / one["roofline_seconds"],
+        milliseconds=1e3 * one["seconds"],
+    )
+    note = "{runtime}, {rows} rows: {seconds:.2f} times the {milliseconds:.3g} ms of one"
+    rows = marks(table, "rows", "seconds", series="runtime", panel="model", ends=SECONDS, note=note)
+    styles = looks(rows["series"])
+    y = "times as long as a pass over one row"
+    chart = Chart(rows["panel"], wide=480, high=270, columns=2, x="rows of a pass", y=y)
+    add_dots(chart, rows, styles, **{**LINES, "size": 7})
+    roofs = rows.drop(columns=["low", "high"]).assign(y=rows["roof"])
+    for name, look in styles.items():
+        own = roofs[roofs["series"] == name].assign(series=f"{name}, roofline")
+        dotted = {f"{name}, roofline": Look(look.colour, "dot")}
+        add_dots(chart, own, dotted, **{**LINES, "joined": 1.2})
+    for panel, own in groups_of(rows, "panel"):
+        words = own["runtime"] + own["milliseconds"].map(", {:.2g} ms".format)
+        _name_ends(chart, own, styles, panel, words)
+    chart.figure.update_traces(showlegend=False)
+    last = rows["x"].max()
+    chart.count_in_powers(rows["x"]).axis("x", range=[-0.04, math.log10(last) + 0.5])
+    top = float(np.nanmax([rows["high"].max(), roofs["y"].max()]))
+    powers = [1, 2, 4, 8, 16, 32, 64]
+    chart.count_in_factors("y", [one for one in powers if one <= 1.2 * top], (0.75, 1.15 * top))
+    said = f"after {contexts[len(contexts) // 2]} tokens; at each end what one row takes"
+    return chart.titled(f"What more rows cost, {said}; dotted: what the machine would allow")
 
 
 def _milliseconds(table: pd.DataFrame) -> pd.DataFrame:

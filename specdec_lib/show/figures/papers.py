@@ -1,11 +1,9 @@
 """What both papers measured beside ours: speed-ups, prompts one by one, and SWI by price list."""
 
-from typing import Any
-
 import pandas as pd
 import plotly.graph_objects as go
 
-from specdec_lib.show.figures.chart import Chart, check, lanes, marks, named_rows, span_of
+from specdec_lib.show.figures.chart import Chart, check, lanes, marks, span_of
 from specdec_lib.show.figures.forms import add_dots
 from specdec_lib.show.figures.rows import BETWEEN
 from specdec_lib.show.figures.theme import DARK, INK, PAPERS, SOURCES, Look, looks, names_of
@@ -22,7 +20,6 @@ WHOSE = {
     "int8, published prompts": Look(SECOND, symbol="square-open"),
 }
 GREYS = (Look(INK, "dash", "diamond-open"), Look(INK, "dot", "square-open"))
-THICK = 3.0  # pixels of the line from one method to the other
 
 
 def paper_speed_ups(table: pd.DataFrame) -> go.Figure:
@@ -53,43 +50,30 @@ def paper_speed_ups(table: pd.DataFrame) -> go.Figure:
 
 
 def prompt_gains(table: pd.DataFrame, *, before: str, after: str) -> go.Figure:
-    """What one method gains over another, prompt by prompt: from a hollow dot to a full one, the
-    larger the more of its text repeats itself, coloured by the kind of prompt; prompts stand in the
-    order of the second. A panel per sampler, one below the other.
+    """What one method gains over another, prompt by prompt: a dot per prompt, in the colour and
+    form of its kind, from the least gain to the greatest; a panel per sampler, one below the other.
 
-    table            a row per prompt and sampler: `sampling`, `prompt`, `kind` (of prompt),
-                     `repetition` (0 to 1), and the speed ÷ plain decoding's (dotted) under both
-                     methods, `before` and `after`
-    before, after    the names of the two, for the headline
+    table            a row per prompt and sampler: `sampling`, `prompt`, `kind` (of prompt), and the
+                     speed ÷ plain decoding's under both methods, `before` and `after`
+    before, after    the names of the two; the speed of the second ÷ that of the first is drawn
     """
-    check(table, "sampling prompt", "kind repetition before after")
-    rank = table.groupby("sampling")["after"].rank(method="first")
-    by = {"series": "kind", "panel": "sampling"}
-    note = "{prompt}: {before:.2f} to {after:.2f}, repetition {repetition:.2f}"
-    rows = marks(table, rank, "after", **by, note=note)
-    rows["size"] = 6 + 12 * rows["repetition"]
+    check(table, "sampling prompt", "kind before after")
+    table = table.assign(gain=table["after"] / table["before"])
+    rank = table.groupby("sampling")["gain"].rank(method="first")
+    note = "{prompt}: {gain:.2f} times, {before:.2f} to {after:.2f} times plain decoding"
+    rows = marks(table, rank, "gain", series="kind", panel="sampling", note=note)
     most = int(rank.max())
-    styles = looks(rows["series"])
-    x = f"prompts, from the least gain of {after} to the greatest"
-    chart = Chart(rows["panel"], wide=930, high=330, columns=1, x=x, y="speed ÷ plain decoding's")
-    for row in named_rows(rows):
-        colour = styles[row.series].colour
-        line: dict[str, Any] = {"color": colour, "width": THICK}
-        ends = {"x": [row.x, row.x], "y": [row.before, row.after], "opacity": 0.45}
-        quiet = {"mode": "lines", "showlegend": False, "hoverinfo": "skip"}
-        chart.add(go.Scatter(**ends, **quiet, line=line), row.panel)
-    hollow = {name: Look(look.colour, symbol="circle-open") for name, look in styles.items()}
-    earlier = rows.assign(y=rows["before"]).drop(columns="size")
-    add_dots(chart, earlier, hollow, size=4)
-    chart.figure.update_traces(showlegend=False)
-    full = {name: Look(look.colour) for name, look in styles.items()}
-    add_dots(chart, rows, full)
+    x = "prompts, from the least gain to the greatest"
+    y = f"speed of {after} ÷ of {before} (dotted: 1)"
+    chart = Chart(rows["panel"], wide=930, high=300, columns=1, x=x, y=y)
+    add_dots(chart, rows, size=8)
     chart.axis("x", range=[0, most + 1], showticklabels=False, showgrid=False)
-    least, greatest = span_of(rows[["before", "after"]].assign(plain=1.0), 0.04, 0.06)
-    chart.axis("y", range=[least, greatest])
-    chart.figure.update_layout(legend={"itemsizing": "constant"})
-    said = f"From {before} (hollow) to {after} (full, larger where the text repeats itself)"
-    return chart.titled(f"{said}, on each of {most} prompts", plain="y")
+    chart.axis("y", range=span_of(rows[["y"]].assign(plain=1.0), 0.06, 0.06))
+    slower = rows.groupby("panel", sort=False)["y"].agg(lambda own: (own < 1).mean())
+    said = "; ".join(f"{panel}: slower on {100 * share:.0f} %" for panel, share in slower.items())
+    return chart.titled(
+        f"What {after} gains over {before}, on each of {most} prompts; {said}", plain="y"
+    )
 
 
 def walltimes(table: pd.DataFrame) -> go.Figure:
@@ -125,8 +109,9 @@ def _with_greys(table: pd.DataFrame) -> dict[str, Look]:
 
 
 def swi_by_prices(table: pd.DataFrame) -> go.Figure:
-    """SWI of drafters by list of prices: a line per kind of text from list to list, with intervals,
-    the paper's data sets in grey; plain decoding is dotted at 1. A panel per set of drafters.
+    """SWI of drafters by list of prices, the cheapest first: a dot per kind of text with an
+    interval, the paper's data sets in grey; plain decoding is dotted at 1. A panel per set of
+    drafters.
 
     table    a row per dot: `data` (our kind of text, or the paper's data set), `prices` (the list's
              name), `drafters` (the panel), `swi` with its 95 % interval `low` to `high` (NaN:
@@ -134,11 +119,21 @@ def swi_by_prices(table: pd.DataFrame) -> go.Figure:
     """
     check(table, "data prices drafters", "low swi high printed")
     table = table.sort_values("printed", ascending=False, kind="stable")
-    place = lanes(table, "prices", "data", 0.5)
+    cheapest = {name: at for at, name in enumerate(("measured", "reported", "parameters"))}
+    table = table.sort_values("prices", key=lambda own: own.map(cheapest), kind="stable")
+    order = names_of(table.sort_values("printed", ascending=False, kind="stable")["data"])
+    place = lanes(table, "prices", "data", 0.6, order)
     rows = marks(table, place, "swi", series="data", panel="drafters", ends="low swi high")
     y = "SWI, counted (plain decoding is 1, dotted)"
-    chart = Chart(rows["panel"], wide=310, high=380, x="prices of a pass", y=y, gap=0.03)
-    add_dots(chart, rows, _with_greys(table), joined=2, size=9)
+    chart = Chart(
+        rows["panel"],
+        wide=310,
+        high=380,
+        x="prices of a draft's pass, the lowest first",
+        y=y,
+        gap=0.03,
+    )
+    add_dots(chart, rows, _with_greys(table), size=9)
     chart.name_places("x", table["prices"]).start_at_zero("y", 1.06)
     return chart.titled(
         "SWI of a tuned cascade and of the best drafter alone, by prices", plain="y"

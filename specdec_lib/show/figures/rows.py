@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from specdec_lib.measure.ratios import ALL, sampling_of
+from specdec_lib.measure.ratios import ALL
 from specdec_lib.show.figures.chart import Chart, check, groups_of, lanes, marks, span_of
 from specdec_lib.show.figures.forms import add_bars, add_dots, words_beside
 from specdec_lib.show.figures.theme import GAIN, INK, LOSS, SOURCES, Look, looks, names_of, short
@@ -16,9 +16,7 @@ ROOM = 1.28  # of an axis with words right of its dots, against its highest valu
 PAYING = {"slower than plain decoding": Look(LOSS, symbol="x"), "faster": Look(GAIN)}
 PAYING["too close to tell"] = Look(INK, symbol="circle-open")
 PAYING["too few prompts to tell"] = Look(INK, symbol="diamond-open")
-NAMES = {"autoregressive": "plain decoding", "hf_prompt_lookup": "transformers prompt lookup"}
-NAMES |= {f"hf_{way}": f"transformers {way}" for way in ("generate", "assisted")}
-TICKS = [0.1, 0.25, 0.5, 1, 2, 4, 8, 16, 32]
+MILLISECONDS = (0.1, 0.25, 0.5, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 RULE_NAMES = {"draw_once": "draw_once (naive)", "k_seq": "K-SEQ"}
 SPEED_UPS = "speed_up_low speed_up speed_up_high"
 
@@ -173,84 +171,77 @@ def setting_speed_ups(table: pd.DataFrame) -> go.Figure:
 
 
 def plans(table: pd.DataFrame) -> go.Figure:
-    """What a plan reaches on prompts it has not seen: a row per pair and kind of text, a lying dot
-    per choice, with an interval; a panel per sampler.
+    """What a plan loses on prompts it has not seen against the best fixed setting in hindsight
+    (dotted): a row per pair and kind of text, a lying dot per choice, with an interval where it has
+    one; a panel per sampler.
 
-    table    as `regret.summarise_regret` gives it: `pair` (target and draft), `domain`, `sampling`,
-             `choice` ("planned", the best fixed setting, …) and `speed_up` (over plain decoding
-             (dotted), counted and priced) with its 95 % interval `speed_up_low` to `speed_up_high`
+    table    as `plan_regret.beside_best` gives it: `pair` (target and draft), `domain`, `sampling`,
+             `choice`, and `ratio` (time per token ÷ the best setting's, counted and priced) with
+             its 95 % interval `ratio_low` to `ratio_high` (NaN: none)
     """
-    check(table, "pair sampling domain choice", SPEED_UPS)
+    ends = "ratio_low ratio ratio_high"
+    check(table, "pair sampling domain choice", ends)
     table = table.assign(name=table["pair"] + ": " + table["domain"])
-    headline = "What a plan reaches on prompts it has not seen, beside the best fixed setting"
-    return _speed_ups(table, "name", "choice", "counted and priced", headline)
+    by = {"series": "choice", "panel": "sampling", "ends": ends}
+    rows = marks(table, "ratio", lanes(table, "name"), **by)
+    x = "time per token ÷ the best fixed setting's (dotted)"
+    chart = Chart(rows["panel"], wide=400, high=80 + 34 * rows["name"].nunique(), x=x)
+    add_dots(chart, rows, looks(rows["series"]), lying=True, size=10)
+    chart.axis("x", range=span_of(rows[["x", "low", "high"]].assign(best=1.0), 0.06, 0.06))
+    chart.name_places("y", rows["name"], longest=32)
+    headline = "What a plan loses on new prompts against the best fixed setting in hindsight"
+    return chart.titled(headline, plain="x")
 
 
 def off_switches(table: pd.DataFrame) -> go.Figure:
-    """What drafts that nobody tuned bring, with an off-switch and without: a row per kind of
-    prompt, a lying dot per draft, with an interval; a panel per edition and sampler.
+    """What an off-switch changes: the speed of a draft with it ÷ without it (dotted), on the same
+    prompts: a row per kind of prompt, a lying dot with an interval; a panel per edition and
+    sampler.
 
-    table    a row per dot, as `summarise_defaults` gives it: `domain`, `draft`, `edition` (of the
-             target), `sampling`, and `speed_up` (over plain decoding of the same edition (dotted),
-             measured) with its 95 % interval `speed_up_low` to `speed_up_high`
+    table    a row per dot: `domain`, `edition` (of the target), `sampling`, and `speed_up` (of
+             speeds, measured) with its 95 % interval `speed_up_low` to `speed_up_high`
     """
-    check(table, "domain draft edition sampling", SPEED_UPS)
-    table = table.assign(sampling=table["edition"] + ", " + table["sampling"])
-    headline = "What a draft that nobody tuned brings, by the kind of prompt"
-    return _speed_ups(table, "domain", "draft", "measured", headline)
-
-
-def _speed_ups(table: pd.DataFrame, row: str, lane: str, how: str, headline: str) -> go.Figure:
-    by = {"series": lane, "panel": "sampling", "ends": SPEED_UPS}
-    rows = marks(table, "speed_up", lanes(table, row, lane), **by)
-    count, beside = table[[row, lane]].nunique()
-    x = f"speed-up over plain decoding (dotted), {how}"
-    chart = Chart(rows["panel"], wide=400, high=80 + count * (24 + 12 * beside), x=x)
-    least, most = span_of(rows[["x", "low", "high"]].assign(plain=1.0))
-    add_dots(chart, rows, lying=True).axis("x", range=[0.9 * least, 1.05 * most])
-    return chart.name_places("y", rows[row], longest=32).titled(headline, plain="x")
+    check(table, "domain edition sampling", SPEED_UPS)
+    panels = table["edition"] + ", " + table["sampling"]
+    by = {"panel": "panel", "ends": SPEED_UPS}
+    rows = marks(table.assign(panel=panels), "speed_up", lanes(table, "domain"), **by)
+    across = rows["panel"].nunique()
+    high = 80 + 26 * table["domain"].nunique()
+    x = "speed with the off-switch ÷ without (dotted)"
+    chart = Chart(rows["panel"], wide=960 / across, high=high, columns=across, x=x, gap=0.02)
+    add_dots(chart, rows, {"": Look(SOURCES["draft"])}, lying=True)
+    chart.axis("x", range=span_of(rows[["x", "low", "high"]].assign(plain=1.0), 0.06, 0.06))
+    chart.name_places("y", rows["domain"], longest=32)
+    headline = "What an off-switch changes for a draft that nobody tuned, by the kind of prompt"
+    return chart.titled(headline, plain="x")
 
 
 def versus(table: pd.DataFrame) -> go.Figure:
-    """How many times faster each of our methods is than each baseline, over all kinds of text: a
-    row per method, a lying dot per baseline, with an interval and its value; a panel per sampler.
+    """Milliseconds per token of Hugging Face's ways and of ours, on a logarithmic axis: a row per
+    way and target, the slowest on top, a lying dot with an interval and its value; a panel per kind
+    of prompts and sampler.
 
-    table    as `make bench` writes it, of one edition: a row per method, baseline and kind of text
-             with `method`, `baseline`, `runtime`, `baseline_runtime`, `domain` (only "all" is
-             drawn), `machine`, `prompts`, `temperature`, `top_k`, and `ratio` (speed ÷ the
-             baseline's) with its 95 % interval `ratio_low` to `ratio_high`
-
-    A method in several runtimes says which, a baseline on how many prompts, and one of Hugging Face
-    in which number format it was fastest.
+    table    as `rival_tables.side_by_side` gives it: `family`, `sampling`, `name`, `whose` (number
+             format or program), `prompts`, `ms_per_token`, and `ratio` (speed ÷ plain decoding's)
+             with its 95 % interval `ratio_low` to `ratio_high`
     """
     ends = "ratio_low ratio ratio_high"
-    columns = "temperature top_k runtime baseline_runtime"
-    check(table, "", f"method baseline domain machine prompts {columns} {ends}")
-    ours = table[(table["domain"] == "all") & ~table["method"].str.startswith("hf_")]
-    several = ours.groupby("method")["runtime"].transform("nunique") > 1
-    called = ours["method"].replace(NAMES)
-    dtype = ", " + ours["baseline_runtime"].str.extract("^Hugging Face (.+)", expand=False)
-    counts = ours.groupby("baseline")["prompts"]
-    least = counts.transform("min").astype(str)
-    most = counts.transform("max").astype(str)
-    prompts = " (" + least.where(least == most, least + " to " + most) + " prompts)"
-    named = ours.assign(
-        name=called.where(~several, called + ", " + ours["runtime"]),
-        sampling=list(map(sampling_of, ours["temperature"], ours["top_k"])),
-        baseline=ours["baseline"].replace(NAMES) + dtype.fillna("") + prompts,
+    check(table, "family sampling name whose", f"prompts ms_per_token {ends}")
+    ours = table.groupby("name")["whose"].transform("nunique") > 1
+    table = table.assign(
+        row=table["name"] + np.where(ours, ", " + table["whose"], ""),
+        panel=table["family"] + ", " + table["sampling"],
+        least=table["ms_per_token"] * table["ratio"] / table["ratio_high"],
+        most=table["ms_per_token"] * table["ratio"] / table["ratio_low"],
     )
-    check(named, "sampling name baseline", ends)
-    by = {"series": "baseline", "panel": "sampling", "ends": ends, "text": "ratio"}
-    rows = marks(named, "ratio", lanes(named, "name", "baseline", 0.8), **by)
-    methods, baselines = rows[["name", "baseline"]].nunique()
-    chart = Chart(
-        rows["panel"],
-        wide=450,
-        high=74 + 19 * (baselines + 1) * methods,
-        x="times as fast as the baseline, measured",
-        y="method",
-    )
-    add_dots(chart, rows, lying=True, size=8).name_places("y", rows["name"])
-    least, most = span_of(rows[["x", "low", "high"]].assign(plain=1.0))
-    chart.count_in_factors("x", TICKS, (0.85 * least, 1.5 * most)).axis("x", showline=True)
-    return chart.titled("Measured speed against each baseline, all domains", plain="x")
+    means = table.groupby("row", sort=False)["ms_per_token"].mean()
+    order = names_of(means.sort_values(ascending=False, kind="stable").index)
+    place = table["row"].map(order.index)
+    by = {"series": "whose", "panel": "panel", "ends": "least ms_per_token most"}
+    rows = marks(table, "ms_per_token", place, **by, text="ms_per_token")
+    x = "milliseconds per token, measured, logarithmic"
+    chart = Chart(rows["panel"], wide=430, high=60 + 25 * len(order), x=x, gap=0.03)
+    add_dots(chart, rows, lying=True).name_places("y", order, longest=40)
+    least, most = span_of(rows[["x", "low", "high"]])
+    chart.count_in_factors("x", MILLISECONDS, (0.9 * least, 1.4 * most)).axis("x", showline=True)
+    return chart.titled("Milliseconds per token: Hugging Face's ways, and ours")

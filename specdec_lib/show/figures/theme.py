@@ -40,6 +40,11 @@ STRANGERS = (
 )
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "triangle-down", "x", "star")
+FORMS = {"chat": "circle", "code": "square", "summary": "diamond", "math": "triangle-up"}
+FORMS |= {"target": "star", "middle": "square", "draft": "circle", "reading": "diamond"}
+FORMS |= {"one-layer draft": "circle", "n-gram": "triangle-up", "Max-Gram": "triangle-up"}
+FORMS |= {"chain": "square", "tree": "circle", "staged": "diamond", "cascade": "triangle-up"}
+FORMS |= {"published": "circle-open"}
 HATCHES = ("", "/", ".", "x", "-", "+", "\\")
 PREFIXES = {1e15: "P", 1e12: "T", 1e9: "G", 1e6: "M", 1e3: "k"}
 
@@ -84,19 +89,25 @@ PAPERS = tuple(Look(INK, symbol=symbol, hatch="/") for symbol in OPEN)  # a look
 
 
 def looks(names: Iterable[object]) -> dict[str, Look]:
-    """A look per name: words with a meaning keep their colour, others share what is left."""
+    """A look per name: words with a meaning keep their colour and symbol in every figure, others
+    share what is left.
+    """
     words = names_of(names)
     known = {}
+    forms = {}
     for word in words:
         method = re.split(r" (?=of \d|\d)", word, maxsplit=1)[0]
         colour = MEANINGS.get(word) or METHODS.get(method)
         if colour:
             known[word] = colour
+        if word in FORMS and FORMS[word] not in forms.values():
+            forms[word] = FORMS[word]
     free = cycle(colour for colour in STRANGERS if colour not in known.values())
-    ways = zip(words, cycle(DASHES), cycle(SYMBOLS), cycle(HATCHES), strict=False)
+    left = cycle([form for form in SYMBOLS if form not in forms.values()] or SYMBOLS)
+    ways = zip(words, cycle(DASHES), cycle(HATCHES), strict=False)
     return {
-        word: Look(known.get(word) or next(free), dash, symbol, hatch)
-        for word, dash, symbol, hatch in ways
+        word: Look(known.get(word) or next(free), dash, forms.get(word) or next(left), hatch)
+        for word, dash, hatch in ways
     }
 
 

@@ -5,7 +5,6 @@ from specdec_lib.show.widgets.explore_cascades import cascade_explorer
 from specdec_lib.show.widgets.explore_costs import (
     Source,
     break_even_explorer,
-    faster_draft,
     latency_explorer,
     plan_explorer,
 )

@@ -1,6 +1,6 @@
 """The explorers of costs: what a pass takes, whether a chain pays, and which tree pays best."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import astuple, replace
 from functools import partial
 from itertools import pairwise
@@ -271,24 +271,3 @@ def _by_budget(gains: pd.DataFrame, title: str = "") -> go.Figure:
     """The gains of one width, each depth up to the budget that it can spend."""
     rows = gains.drop(columns="width").drop_duplicates(["depth", "speed_up"])
     return figures.budget_speed_ups(rows, title=title)
-
-
-def faster_draft(
-    gains: Callable[[Mapping[str, PassTable], Overhead, Overhead], Sequence | pd.DataFrame],
-    tables: Mapping[str, PassTable],
-    overheads: tuple[Overhead, Overhead],
-    *,
-    draft: float,
-    host: float,
-    about: str = "",
-) -> go.Figure:
-    """Speed-up against the budget if the draft were `draft` times as fast as its table says, and
-    all code outside the models `host` times; `about` is for the headline.
-
-    gains        as `theory.tree_gains`, from tables and the two overheads
-    overheads    of a tree's round and of a plain one, as measured
-    """
-    faster = dict(tables) | {"draft": tables["draft"].faster(draft)}
-    found = pd.DataFrame(gains(faster, *(_times(one, 1 / host) for one in overheads)))
-    changed = "" if draft == host == 1 else f"; draft {draft:g} × as fast, host {host:g} ×"
-    return _by_budget(found, f"Which budget pays{about and f', {about}'}: predicted{changed}")

@@ -26,24 +26,25 @@ def cascades(
     out: Out = None,
     scheduler: Scheduler = None,
 ) -> None:
-    """The tables of notebook 04 by replay, cascade_*.csv, and what a pass costs, prices.csv.
+    """The tables of notebook 04 by replay: cascade_*.csv.
 
-    Settings are tuned on development prompts and measured on held-out ones. An interrupted run goes
-    on where it was. The prices are seconds, worth something only where nothing else runs.
+    Settings are tuned on development prompts and measured on held-out ones, at the passes that
+    `measure passes` timed on this machine, else at those of the README's. An interrupted run goes
+    on where it was.
     """
     from specdec_lib.measure.cascade.studies import FOLDER, LADDER, TABLES, measured_tables
     from specdec_lib.measure.cluster import opened
+    from specdec_lib.measure.price_map import timed_prices
     from specdec_lib.measure.target_text import prompts_of_splits
 
     folder = output_folder(out, prompts, FOLDER)
     places = {name: folder / f"cascade_{name}.csv" for name in TABLES}
-    priced = folder / "prices.csv"
-    for place in (*places.values(), priced):
+    for place in places.values():
         check_output(place)
     use_threads(1)
     both = prompts_of_splits(prompts, *limit)
     with opened(scheduler, LADDER) as cluster:
-        tables = measured_tables(LADDER.load(), both, priced, cluster)
+        tables = measured_tables(LADDER.load(), both, timed_prices(), cluster)
     for name, table in tables.items():
         write_csv(table, places[name], 5)
     print(f"written to {folder}")

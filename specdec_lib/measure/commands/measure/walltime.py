@@ -26,18 +26,14 @@ def walltime(
     The settings are the cascade paper's own (its tables 3 and 4), and what is left of a tuned
     cascade without each of its ideas, or with another entry or lenience. Finished prompts are kept.
     """
-    import pandas as pd
-
     from specdec_lib.measure.cascade.variants import DEVELOPMENT, measure_walltime
     from specdec_lib.measure.machine import clocked_file
+    from specdec_lib.measure.price_map import timed_prices
     from specdec_lib.measure.quiet import Quiet
-    from specdec_lib.measure.race_table import MEASURED
     from specdec_lib.measure.target_text import prompts_of_splits
 
     use_threads(1)  # before the machine is named: its threads are part of the name
     (place,) = table_places(csv, prompts, clocked_file("walltime"))
-    timed = pd.read_csv(MEASURED / "prices.csv")
-    prices = dict(zip(timed.model, timed.price, strict=True))
     both = prompts_of_splits(prompts, DEVELOPMENT, limit)
-    write_csv(measure_walltime(both, prices, Quiet(busy)), place, 5)
+    write_csv(measure_walltime(both, timed_prices(), Quiet(busy)), place, 5)
     print_where([place])

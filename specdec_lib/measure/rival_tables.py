@@ -1,0 +1,128 @@
+"""What the race against Hugging Face's ways says, and ours beside it in one unit: times plain
+decoding of the float32 target on the compiled runtime, on the same prompts.
+"""
+
+from collections.abc import Iterator
+from itertools import product
+from pathlib import Path
+
+import pandas as pd
+
+from specdec_lib.measure.idea_tables import EMBEDDED, EXACT, FAMILIES, PUBLISHED, stored_ideas
+from specdec_lib.measure.pages import README, replace_marked
+from specdec_lib.measure.race_table import RACED
+from specdec_lib.measure.ratios import interval, named_interval, sampling_of, with_interval
+from specdec_lib.measure.rivals import rivals_file
+from specdec_lib.measure.settings.ideas import AUTOREGRESSIVE, CHAIN, COPIED, TREE, VERTICAL
+from specdec_lib.measure.settings.names import ASSIST, GENERATE, LOOKUP, STATIC_CACHE
+
+SHOWN = (AUTOREGRESSIVE, CHAIN, TREE, TREE + COPIED, VERTICAL)  # of the race of ideas
+NAMES = {
+    GENERATE: "transformers generate",
+    ASSIST: "transformers assisted",
+    LOOKUP: "transformers prompt lookup",
+    AUTOREGRESSIVE: "plain decoding",
+    TREE + COPIED: "tree behind copies",
+}
+
+
+def compare_rivals(table: pd.DataFrame) -> pd.DataFrame:
+    """Per sampler and way: prompts, milliseconds per token, and speed ÷ plain decoding's on the
+    same prompts, with a 95 % interval.
+    """
+    rows = []
+    for _, group in table.groupby(["temperature", "top_k"], sort=False):
+        sampling = _sampling(group)
+        plain = group[group.method == AUTOREGRESSIVE].set_index("prompt")
+        for (method, setting), own in group.groupby(["method", "setting"], sort=False):
+            timed = own.set_index("prompt")
+            base = plain.loc[timed.index]
+            sides = [one[name] for one in (timed, base) for name in ("timed_tokens", "seconds")]
+            ms = 1000 * timed.seconds.sum() / timed.timed_tokens.sum()
+            about = {"sampling": sampling, "method": method, "setting": setting}
+            about |= {"runtime": timed.runtime.iloc[0], "prompts": len(timed), "ms_per_token": ms}
+            rows.append({**about, **named_interval("ratio", interval(*sides))})
+    return pd.DataFrame(rows)
+
+
+def stored_rivals(machine: str = RACED) -> pd.DataFrame:
+    """The stored race of a machine, with a column `family`; raises ValueError if there is none."""
+    places = {name: rivals_file(machine, published=name == PUBLISHED) for name in FAMILIES}
+    found = [pd.read_csv(one).assign(family=name) for name, one in places.items() if one.is_file()]
+    if not found:
+        raise ValueError(
+            f"no race against Hugging Face on {machine} is stored; `specdec measure rivals` runs"
+            " one"
+        )
+    return pd.concat(found)
+
+
+def side_by_side(ideas: pd.DataFrame, rivals: pd.DataFrame) -> pd.DataFrame:
+    """Hugging Face's ways and ours in one unit: `family`, `sampling`, `name`, `whose` ("float32",
+    "int8" or "Hugging Face" with its precision), `prompts`, `ms_per_token`, and `ratio` with
+    `ratio_low` and `ratio_high`, the speed ÷ plain decoding's in float32 on the same prompts.
+    """
+    theirs = [compare_rivals(own).assign(family=family) for family, own in _families(rivals)]
+    found = pd.concat(theirs)
+    found = found[found.method != AUTOREGRESSIVE]
+    static = found.setting == STATIC_CACHE
+    found["name"] = found.method.map(NAMES).where(~static, f"{NAMES[GENERATE]}, static cache")
+    parts = [found, _ours(ideas)]
+    return pd.concat(parts, ignore_index=True).rename(columns={"runtime": "whose"})
+
+
+def _ours(ideas: pd.DataFrame) -> pd.DataFrame:
+    """The rows of `SHOWN` methods in both editions, against plain decoding in float32."""
+    rows = []
+    for (family, *_), group in ideas.groupby(["family", "temperature", "top_k"]):
+        exact = group[group.edition == "exact"]
+        plain = exact[exact.method == AUTOREGRESSIVE].set_index("prompt")
+        for edition, method in product(dict.fromkeys(group.edition), SHOWN):
+            own = group[(group.edition == edition) & (group.method == method)]
+            timed = own.set_index("prompt")
+            base = plain.loc[timed.index]
+            sides = [one[name] for one in (timed, base) for name in ("tokens", "seconds")]
+            about = {"family": family, "sampling": _sampling(group), "method": method}
+            about |= {"name": NAMES.get(method, method), "runtime": EXACT.get(edition, edition)}
+            ms = 1000 * timed.seconds.sum() / timed.tokens.sum()
+            about |= {"prompts": len(timed), "ms_per_token": ms}
+            rows.append({**about, **named_interval("ratio", interval(*sides))})
+    return pd.DataFrame(rows)
+
+
+def _sampling(group: pd.DataFrame) -> str:
+    """The sampler of rows that have the same, in words."""
+    return sampling_of(float(group.temperature.iloc[0]), float(group.top_k.iloc[0]))
+
+
+def _families(table: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
+    for family in FAMILIES:
+        own = table[table.family == family]
+        if len(own):
+            yield family, own
+
+
+def rivals_page(table: pd.DataFrame) -> str:
+    """`side_by_side` as README shows it: a line per way and target, a cell per kind of prompts and
+    sampler.
+    """
+    panels = [
+        (family, sampling)
+        for family in (EMBEDDED, PUBLISHED)
+        for sampling in dict.fromkeys(table.sampling)
+    ]
+    heads = [f"{family.split()[0]}, {sampling}" for family, sampling in panels]
+    lines = [f"| way | in | {' | '.join(heads)} |", "|---" * (2 + len(panels)) + "|"]
+    for (name, whose), rows in table.groupby(["name", "whose"], sort=False):
+        said = map(with_interval, rows.ratio, rows.ratio_low, rows.ratio_high)
+        by = dict(zip(zip(rows.family, rows.sampling, strict=True), said, strict=True))
+        cells = [by.get(panel, "–") for panel in panels]
+        lines.append(f"| {name} | {whose} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def renew_rivals_page(place: Path) -> None:
+    """Write the README's table anew, if the measurements stored there are those that it shows."""
+    if place.resolve() in [rivals_file(RACED, published=one) for one in (False, True)]:
+        table = side_by_side(stored_ideas(RACED), stored_rivals())
+        replace_marked("rivals", rivals_page(table), README)
