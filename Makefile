@@ -51,10 +51,13 @@ measured: $(TARGET) ## the measurements behind the notebooks, in data/measured (
 	$(SPECDEC) measure acceptance
 	$(SPECDEC) measure staged
 	$(SPECDEC) measure growth
+	$(SPECDEC) measure passes
 	$(SPECDEC) measure cascades
 	$(SPECDEC) measure walltime
 	$(SPECDEC) measure latency
+	$(SPECDEC) measure ideas
 	$(SPECDEC) measure rivals
+	$(SPECDEC) measure defaults
 	$(SPECDEC) measure verifiers
 	$(SPECDEC) measure guesses
 	$(SPECDEC) measure temperatures

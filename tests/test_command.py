@@ -149,6 +149,7 @@ PLACES_OF = {
     "measure defaults": "defaults",
     "measure verifiers": "rule_bench.verifying",
     "measure regret": "plan_regret",
+    "measure rivals": "rivals",
     "measure texts": "target_text",
 }
 
@@ -158,8 +159,8 @@ def test_a_place_that_cannot_be_written_is_found_before_measuring(verb, link, mo
     if verb in PLACES_OF:
         module = import_module(f"specdec_lib.measure.{PLACES_OF[verb]}")
         monkeypatch.setattr(module, "PLACE", link, raising=False)
-        for name in "text_file", "defaults_file":
-            monkeypatch.setattr(module, name, lambda *_: link, raising=False)
+        for name in "text_file", "defaults_file", "clocked_file":
+            monkeypatch.setattr(module, name, lambda *_, **__: link, raising=False)
         monkeypatch.setattr("specdec_lib.measure.machine.clocked_file", lambda *_, **__: link)
     for module, name in ("target_text", "load_prompts"), ("cluster", "load_ladder"):
         place = f"specdec_lib.measure.{module}.{name}"

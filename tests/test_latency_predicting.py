@@ -1,6 +1,7 @@
 """Tokens per second from passes and tables: exact in a world as simple as their model."""
 
 import itertools
+from dataclasses import replace
 from functools import partial
 
 import pandas as pd
@@ -8,6 +9,7 @@ import pytest
 
 from specdec_lib.core.chance import Sampler
 from specdec_lib.core.tree import Shape
+from specdec_lib.measure import latency
 from specdec_lib.measure.latency import (
     Measuring,
     Ranges,
@@ -22,9 +24,11 @@ from specdec_lib.measure.latency.predict import (
     measured_speed_ups,
     predict_speeds,
 )
-from specdec_lib.measure.machine import clocked_file, machine_name, stored_clocked
+from specdec_lib.measure.machine import clocked_file, stored_clocked
 from specdec_lib.measure.quiet import Quiet
+from specdec_lib.measure.race_table import RACED
 from specdec_lib.measure.settings.names import AUTOREGRESSIVE as PLAIN
+from specdec_lib.models.loading import on_runtime
 from specdec_lib.theory import Overhead, PassTable, Work, expected_tokens
 from specdec_lib.theory.chains import chain_speed_up
 from specdec_lib.theory.planner import best_chain_speed_up, tree_gains, tree_work
@@ -126,18 +130,43 @@ def test_the_best_chain_is_the_best_of_all_lengths():
 
 
 def test_tables_are_read_by_machine(tmp_path, monkeypatch):
-    table = pd.DataFrame({"a": [1.5, 2.25]})
+    """All four of one machine, even where this one has three."""
+    here = pd.DataFrame({"a": [1.5, 2.25]})
+    raced = here.assign(b=1)
     monkeypatch.setattr(measuring, "stored_clocked", partial(stored_clocked, folder=tmp_path))
+    monkeypatch.setattr(measuring, "machine_name", lambda: "mine")
+    monkeypatch.setattr(
+        measuring, "clocked_file", lambda name: clocked_file(name, "mine", folder=tmp_path)
+    )
     for name in ("latency", "ledger", "speeds"):
-        table.to_csv(clocked_file(name, folder=tmp_path), index=False)
-    with pytest.raises(ValueError, match=r"no table sweeps of this machine .* of no machine"):
+        here.to_csv(clocked_file(name, "mine", folder=tmp_path), index=False)
+        raced.to_csv(clocked_file(name, RACED, folder=tmp_path), index=False)
+    with pytest.raises(ValueError, match=r"no table sweeps of .* `specdec measure latency`"):
         stored_tables()
-    table.to_csv(clocked_file("sweeps", folder=tmp_path), index=False)
-    for machine in ("", machine_name()):
+    raced.to_csv(clocked_file("sweeps", RACED, folder=tmp_path), index=False)
+    assert all(one.equals(raced) for one in stored_tables().values())
+    here.to_csv(clocked_file("sweeps", "mine", folder=tmp_path), index=False)
+    for machine in ("", "mine"):
         found = stored_tables(machine)
-        assert len(found) == 4 and all(one.equals(table) for one in found.values())
+        assert len(found) == 4 and all(one.equals(here) for one in found.values())
     with pytest.raises(ValueError, match=r"no table latency of other is stored in .*, there are"):
         stored_tables("other")
+
+
+def test_a_finished_table_is_kept_and_a_shared_draft_is_timed_once(ladder, tmp_path, monkeypatch):
+    monkeypatch.setattr(measuring, "cache_folder", lambda: tmp_path)
+    ranges = Ranges((1, 2), (16,), 1, settings=few_settings)
+    target = replace(ladder, target=on_runtime(ladder.target, "fast"))
+    one = Measuring({"first": ladder, "second": target}, ranges, keep=True, progress=False)
+    table = one.table("latency")
+    runtimes = table.groupby("model").runtime.unique().map(list)
+    assert runtimes["target"] == ["first", "second"] and runtimes["draft"] == ["first"]
+    assert set(latency.pass_tables(table, "first")) == set(runtimes.index)
+    monkeypatch.setattr(measuring, "time_passes", lambda *_, **__: pytest.fail("timed again"))
+    again = one.table("latency")
+    assert again.seconds.tolist() == pytest.approx(table.seconds.tolist())
+    plain = table[(table.runtime == "second") & (table.model == "target")]
+    assert (plain.roofline_seconds <= plain.seconds * 1.0001).all()
 
 
 def test_finished_turns_are_kept_where_a_run_may_go_on(ladder, tmp_path, monkeypatch):

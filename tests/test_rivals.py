@@ -35,8 +35,9 @@ def test_every_way_runs_once_per_sampler_and_a_table_goes_on(tmp_path, monkeypat
     assert again == pytest.approx(first.seconds.tolist())
     other = pd.read_csv(place).assign(state="another")
     other.to_csv(place, index=False)
+    monkeypatch.setattr(rivals, "cache_folder", lambda: tmp_path / "empty")
     with pytest.raises(BaseException, match="tuned again"):  # rows of other code do not count
-        rivals.race_rivals(tmp_path / "rivals.csv", prompts[:1], BUSY, tokens=7)
+        rivals.race_rivals(place, prompts[:1], BUSY, tokens=6)
 
 
 def timed(method: str, seconds: float, **about: object) -> list[dict[str, object]]:

@@ -14,6 +14,8 @@ from specdec_lib.core.decode import decode
 from specdec_lib.drafts.max_gram import MaxGram
 from specdec_lib.drafts.staged import StagedTree
 from specdec_lib.drafts.trees.growing import TreeDraft
+from specdec_lib.measure.machine import stored_clocked
+from specdec_lib.measure.race_table import RACED
 from specdec_lib.measure.settings.explorers import GUESSERS, TreeSize, guesser, offered_by
 from specdec_lib.measure.settings.ladder_drafts import LadderDrafts
 from specdec_lib.show.widgets import round_steps, stage_explorer, tree_explorer, trying
@@ -200,6 +202,9 @@ def test_a_model_that_was_not_timed_gets_no_predicted_speed(reads, prompts, tmp_
     (tmp_path / "ladder").mkdir()
     (tmp_path / "ladder" / "card.json").write_text(json.dumps(reads.card))
     monkeypatch.setattr(trying, "DATA", tmp_path)
+    timed = stored_clocked("passes", RACED).query("edition == 'exact' and model != 'reading'")
+    timed = timed.assign(runtime="fast", network_seconds=timed.seconds)
+    monkeypatch.setattr(trying.latency, "pass_times", lambda _: timed)
     box = tree_explorer(reads, prompts[:1])
     for draft, said in (("reading", "No speed-up is predicted"), ("draft", "Predicted speed")):
         box.turn(draft=draft)

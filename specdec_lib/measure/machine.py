@@ -36,9 +36,13 @@ def clocked_file(name: str, machine: str = "", *, folder: Path = MEASURED) -> Pa
     return folder / f"{name}_{machine or machine_name()}.csv"
 
 
-def stored_clocked(name: str, machine: str = "", *, folder: Path = MEASURED) -> pd.DataFrame:
+def stored_clocked(
+    name: str, machine: str = "", *, verb: str = "", folder: Path = MEASURED
+) -> pd.DataFrame:
     """The stored table of that name of a machine; "" takes this machine's if there is one, else
     that of the README's machine.
+
+    verb    of `specdec measure` that makes it, where that is not its name
 
     Raises ValueError if there is none.
     """
@@ -52,5 +56,5 @@ def stored_clocked(name: str, machine: str = "", *, folder: Path = MEASURED) -> 
     )
     raise ValueError(
         f"no table {name} of {machine or 'this machine'} is stored in {folder}, there are those of"
-        f" {', '.join(known) or 'no machine'}; `specdec measure {name}` makes one"
+        f" {', '.join(known) or 'no machine'}; `specdec measure {verb or name}` makes one"
     )

@@ -19,7 +19,7 @@ from specdec_lib.measure.settings.names import ASSIST, GENERATE, LOOKUP, STATIC_
 SHOWN = (AUTOREGRESSIVE, CHAIN, TREE, TREE + COPIED, VERTICAL)  # of the race of ideas
 NAMES = {
     GENERATE: "transformers generate",
-    ASSIST: "transformers assisted",
+    ASSIST: "transformers assisted (one-layer draft)",
     LOOKUP: "transformers prompt lookup",
     AUTOREGRESSIVE: "plain decoding",
     TREE + COPIED: "tree behind copies",

@@ -66,11 +66,11 @@ def race_rivals(
     reference = load_ladder(device="cpu", runtime="reference")
     found = [known]
     for sampler in SAMPLERS:
-        folder = cache_folder() / "rivals" / short_digest(repr((same, seed, sampler)))
+        folder = cache_folder() / "rivals" / short_digest(repr((same, seed, sampler, quiet)))
         before = known[known.temperature == sampler.temperature]
         chosen = records(before[before.method.isin(HF)][WHO].drop_duplicates())
         if not chosen:
-            tuned = partial(_tuned, ladder, reference, sampler, seed)
+            tuned = partial(_tuned, ladder, reference, sampler, seed, quiet)
             chosen = RowCache(folder).rows("chosen", tuned)
         racing = _contenders(ladder, reference, sampler, chosen)
         due = [prompt for prompt in prompts if prompt.name not in set(before.prompt)]
@@ -85,12 +85,15 @@ def race_rivals(
     return pd.concat([one for one in found if len(one)] or [known], ignore_index=True)
 
 
-def _tuned(ladder: Ladder, reference: Ladder, sampler: Sampler, seed: int) -> list[Row]:
+def _tuned(
+    ladder: Ladder, reference: Ladder, sampler: Sampler, seed: int, quiet: Quiet
+) -> list[Row]:
     """The fastest precision of Hugging Face's ways, and the fastest setting of each: a row each."""
-    prompts = every_domain("development", 1)
+    prompts = every_domain("development", 1)[: sum(STAGES)]
     write = partial(write_text, ladder, sampler=sampler, seed=seed, max_new_tokens=TUNING)
     texts = [write(prompt) for prompt in prompts]
     options = {"texts": texts, "target": ladder.target, "stages": STAGES, "seed": seed}
+    options["quiet"] = quiet
     tune = partial(tune_contenders, **options)
     precision, note = calibrate(reference.target.model, sampler, tune)
     print(f"  Hugging Face in {precision}: {note}", flush=True)

@@ -6,7 +6,7 @@ from specdec_lib.core.files import DATA
 from specdec_lib.measure.fingerprints import decoding
 
 CLOCKED = """race defaults ideas passes threads latency speeds sweeps ledger sizes learning regret
-    walltime"""
+    rivals walltime"""
 TODAY, OLDER, UNKNOWN = "today's", "older", "unknown: it says no state"
 
 

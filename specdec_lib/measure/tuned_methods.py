@@ -19,6 +19,7 @@ from specdec_lib.measure.contenders import (
     llama_cpp,
     our_contenders,
 )
+from specdec_lib.measure.quiet import Quiet
 from specdec_lib.measure.racing import WARM_UP, race
 from specdec_lib.measure.ratios import sampling_of
 from specdec_lib.measure.settings.bench import OURS, bench_settings
@@ -153,9 +154,12 @@ def tune_contenders(
     *,
     stages: Sequence[int],
     seed: int = 0,
+    quiet: Quiet | None = None,
 ) -> list[tuple[Contender, float]]:
     """The contenders left after the last stage, the fastest first, with their milliseconds per
     token: all race on a few texts, and the better ones on more; those of earlier stages count too.
+
+    quiet    time again what other programs disturb
 
     Texts that loop are passed over as long as there are others.  Raises ValueError if there is no
     contender, or there are fewer texts than stages.
@@ -178,7 +182,9 @@ def tune_contenders(
         one.run(ordered[0].prompt_tokens, WARM_UP, seed)
     for number, added in enumerate(stages, 1):
         for text in ordered[used : used + added] or ordered[-1:]:
-            for one, timing in zip(left, race(left, text, target, seed=seed), strict=True):
+            for one, timing in zip(
+                left, race(left, text, target, seed=seed, quiet=quiet), strict=True
+            ):
                 seconds[one] += timing.seconds or 0.0
                 tokens[one] += timing.timed_tokens
         used += added

@@ -23,6 +23,7 @@ from specdec_lib.measure.latency.passes import (
     measure_machine,
     prices,
     time_passes,
+    with_reached,
     with_roofline,
 )
 from specdec_lib.measure.latency.predict import Ranges, measured_speed_ups, time_settings
@@ -34,6 +35,7 @@ from specdec_lib.measure.machine import (
     stored_clocked,
 )
 from specdec_lib.measure.quiet import Quiet
+from specdec_lib.measure.race_table import RACED
 from specdec_lib.measure.racing import race_prompts
 from specdec_lib.measure.ratios import without_few
 from specdec_lib.measure.row_cache import Row, RowCache, records
@@ -51,7 +53,8 @@ Ladders = Mapping[str, Ladder]  # by the name of their runtime
 class Measuring:
     """What is measured, over which ranges, and what a clock demands of its machine.
 
-    keep    whether what is finished is kept, so that an interrupted run goes on
+    keep    whether finished tables, and finished prompts of speeds and sweeps, are kept: an
+            interrupted run goes on, and with the same code nothing is timed twice
     """
 
     ladders: Ladders
@@ -63,9 +66,14 @@ class Measuring:
     def table(self, name: str) -> pd.DataFrame:
         """One of the tables `MEASURES`, with the columns of `clocked_here`, `date` and `cores`."""
         models = {runtime: ladder.models for runtime, ladder in self.ladders.items()}
-        same = (machine_name(), models, self.ranges)
-        folder = cache_folder() / "latency" / fingerprint(*same) if self.keep else None
+        folder = self._folder(models, self.ranges)
         return pd.DataFrame(RowCache(folder).rows(name, partial(self._measured, name)))
+
+    def _folder(self, *same: object) -> Path | None:
+        """For what is finished, if that is kept."""
+        if not self.keep:
+            return None
+        return cache_folder() / "latency" / fingerprint(machine_name(), self.quiet, *same)
 
     def _measured(self, name: str) -> list[Row]:
         self.quiet.check()
@@ -89,11 +97,11 @@ class Measuring:
                 models.setdefault((model.name, model.runtime), model)
                 names.setdefault((model.name, model.runtime), name)
         every = [*models.values()]
-        machine = measure_machine()
         over = (self.ranges.rows, self.ranges.contexts)
         options = {"repeats": self.ranges.repeats, "progress": self.progress}
         watched = self.quiet.timed(partial(time_passes, every, *over, **options))
         table = curves(watched.found)
+        machine = with_reached(measure_machine(), table, every)
         table = with_roofline(table, every, machine).assign(ran=table.runtime)
         table["runtime"] = [names[key] for key in zip(table.model, table.ran, strict=True)]
         peaks = {name: getattr(machine, name) for name in ("bytes_per_second", "flops_per_second")}
@@ -130,13 +138,15 @@ class Measuring:
         for domain, temperature in places + [(domain, ranges.temperatures[0]) for domain in others]:
             prompts = load_prompts(domain, "held-out", max(1, ranges.prompts // 2))
             bar = tqdm(prompts, "clock", disable=not self.progress, mininterval=1)
-            racing = our_contenders(ladder.target, few_settings(ladder, Sampler(temperature)))
+            settings = few_settings(ladder, Sampler(temperature))
+            racing = our_contenders(ladder.target, settings)
             timings = race_prompts(
                 racing,
                 ladder,
                 bar,
                 tokens=ranges.max_new_tokens,
                 seed=ranges.seed,
+                folder=self._folder(settings, ranges.limits, ladder.models),
                 quiet=self.quiet,
             )
             trials = trial_table(chain.from_iterable(timings))
@@ -153,12 +163,15 @@ MEASURES = {
 
 
 def stored_tables(machine: str = "") -> dict[str, pd.DataFrame]:
-    """The four tables of a machine, without intervals from few prompts; "" takes this machine's,
-    else those of the README's.
+    """The four tables of a machine, without intervals from few prompts; "" takes this machine's if
+    it has all, else those of the README's.
 
     Raises ValueError if it lacks one.
     """
-    found = {name: stored_clocked(name, machine) for name in MEASURES}
+    if not machine:
+        here = all(clocked_file(name).is_file() for name in MEASURES)
+        machine = machine_name() if here else RACED
+    found = {name: stored_clocked(name, machine, verb="latency") for name in MEASURES}
     return {name: without_few(one) if "prompts" in one else one for name, one in found.items()}
 
 

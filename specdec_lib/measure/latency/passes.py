@@ -24,7 +24,7 @@ from specdec_lib.measure.bytes_moved import model_shape
 from specdec_lib.measure.machine import machine_name
 from specdec_lib.models.fast.model import FastModel
 from specdec_lib.models.loading import LoadedModel
-from specdec_lib.theory import Machine, PassTable, roofline_seconds
+from specdec_lib.theory import Machine, ModelShape, PassTable, pass_flops, roofline_seconds
 
 ROWS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
 CONTEXTS = (64, 256, 1024)
@@ -221,6 +221,21 @@ def _least_seconds(run: Callable[[], object]) -> float:
     return min(timeit.repeat(run, timer=time.perf_counter, repeat=REPEATS, number=1))
 
 
+def with_reached(machine: Machine, table: pd.DataFrame, models: Sequence[LoadedModel]) -> Machine:
+    """The machine with the operations per second of its quickest float32 pass in the table of
+    `curves`, where those are more than the matrix product's: a library need not use all that a
+    processor has.
+    """
+    shapes, packed = _shapes(models)
+    most = float(machine.flops_per_second)
+    columns = [table[name] for name in (*MODEL, *PLACE, "seconds")]
+    for model, runtime, rows, context, seconds in zip(*columns, strict=True):
+        if (model, runtime) not in packed:
+            done = pass_flops(shapes[model, runtime], int(rows), int(context))
+            most = max(most, done / float(seconds))
+    return replace(machine, flops_per_second=most)
+
+
 def with_roofline(
     table: pd.DataFrame, models: Sequence[LoadedModel], machine: Machine
 ) -> pd.DataFrame:
@@ -228,16 +243,7 @@ def with_roofline(
     over the bandwidth, or operations over the peak; packed weights have fewer bytes, and only those
     bound them: what a machine multiplies in whole numbers at best is not measured.
     """
-    shapes = {}
-    packed = set()
-    for model in models:
-        size = float(model.model.dtype.itemsize)
-        if isinstance(model, FastModel):  # its weights are packed
-            width = model.model.config.get_text_config().hidden_size
-            size = model.weights.head[0].nbytes / (model.weights.columns * width)
-        if isinstance(model, FastModel) and model.edition == "int8":
-            packed.add((model.name, model.runtime))
-        shapes[model.name, model.runtime] = model_shape(model, bytes_per_number=size)
+    shapes, packed = _shapes(models)
     for model, runtime in table[MODEL].drop_duplicates().itertuples(index=False):
         if (model, runtime) not in shapes:
             known = ", ".join(f"{name} ({how})" for name, how in shapes) or "none"
@@ -254,3 +260,20 @@ def with_roofline(
         for model, runtime, rows, context in places
     ]
     return table.assign(roofline_seconds=seconds)
+
+
+def _shapes(
+    models: Sequence[LoadedModel],
+) -> tuple[dict[tuple[str, str], ModelShape], set[tuple[str, str]]]:
+    """The shape of each model by name and runtime, and which of them have packed weights."""
+    shapes = {}
+    packed = set()
+    for model in models:
+        size = float(model.model.dtype.itemsize)
+        if isinstance(model, FastModel):  # its weights are packed
+            width = model.model.config.get_text_config().hidden_size
+            size = model.weights.head[0].nbytes / (model.weights.columns * width)
+        if isinstance(model, FastModel) and model.edition == "int8":
+            packed.add((model.name, model.runtime))
+        shapes[model.name, model.runtime] = model_shape(model, bytes_per_number=size)
+    return shapes, packed

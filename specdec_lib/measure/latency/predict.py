@@ -71,7 +71,16 @@ def time_settings(
     """
     settings = ranges.settings(ladder, sampler)
     splits = [load_prompts(ranges.domains[0], one, ranges.prompts) for one in SPLITS]
-    same = (machine_name(), sampler, settings, *splits, ranges.rows, ranges.limits, ladder.models)
+    same = (
+        machine_name(),
+        quiet,
+        sampler,
+        settings,
+        *splits,
+        ranges.rows,
+        ranges.limits,
+        ladder.models,
+    )
     kept = RowCache(cache_folder() / "latency" / fingerprint(*same) if keep else None)
     turns = range(len(splits[1]))
     rows: list[Row] = []

@@ -92,7 +92,7 @@ def gain_over_one_drafter(ladder: Ladder, domain: str, data: str, key: str, pric
     claims = published("cascade.text.claims").set_index(["data", "cascade_drafters", "price"])
     percent = claims.claimed_as_percent[data, key, price]
     facts = {
-        "best": paired.alone,
+        "chosen": paired.alone,
         "copies": f"{copies / alone:.2f}",
         "claimed": "" if math.isnan(percent) else f"The paper says {percent:g} %: points of SWI. ",
     }

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from itertools import cycle
 
 import numpy as np
 import pandas as pd
@@ -10,14 +11,22 @@ import plotly.graph_objects as go
 from specdec_lib.show.figures import theme
 from specdec_lib.show.figures.chart import Chart, check, marks
 from specdec_lib.show.figures.forms import TWO_SIDED, add_cells, add_dots
-from specdec_lib.show.figures.theme import DARK, GAIN, INK, LOSS, Look, escape, names_of, tint, wrap
+from specdec_lib.show.figures.theme import (
+    DARK,
+    GAIN,
+    INK,
+    LOSS,
+    SYMBOLS,
+    Look,
+    escape,
+    names_of,
+    tint,
+)
 
-OPAQUE = "rgba(255,255,255,0.94)"  # behind a name on the map, that no line runs through it
 HIGHEST = 0.5  # draft cost of the map, unless a mark stands higher
-PAIR = "our pairs, rates counted and costs measured"
 HERE = "here"
 RANKS = 4  # of guesses, in the match table
-MAP_LOOKS = {PAIR: Look(DARK, symbol="diamond"), HERE: Look("#E69F00", symbol="star")}
+MAP_LOOKS = {HERE: Look("#E69F00", symbol="star")}
 
 
 def match_rates(table: pd.DataFrame) -> go.Figure:
@@ -107,8 +116,8 @@ def break_even(
 
     table     a row per place of a grid: `acceptance_rate` (0 to 1), `cost` (seconds of a draft pass
               ÷ of a target pass) and `speed_up` (× plain decoding's speed, of the best chain there)
-    points    our pairs on the map: `pair` (its name), `acceptance_rate`, perhaps with a 95 %
-              interval `low` to `high`, and `cost`
+    points    our pairs on the map, a symbol each: `pair` (its name), `acceptance_rate`, perhaps
+              with a 95 % interval `low` to `high`, and `cost`
     here      an acceptance rate and a cost that a star marks
     """
     check(table, "acceptance_rate cost", "speed_up")
@@ -119,20 +128,13 @@ def break_even(
     chart = Chart(high=464, x=x, y=y)
     _add_levels(chart, grid)
     ends = "low acceptance_rate high" if "low" in points else ""
-    dots = marks(points, "acceptance_rate", "cost", ends=ends, note="{pair}").assign(series=PAIR)
-    add_dots(chart, dots, MAP_LOOKS, lying=True, size=11)
+    dots = marks(points, "acceptance_rate", "cost", series="pair", ends=ends, note="{pair}")
+    pairs = zip(names_of(dots["series"]), cycle(SYMBOLS), strict=False)
+    spots = {name: Look(DARK, symbol=symbol) for name, symbol in pairs}
+    add_dots(chart, dots, spots, lying=True, size=11)
     if here:
         star = pd.DataFrame([here], columns=["x", "y"]).assign(series=HERE, panel="")
         add_dots(chart, star, MAP_LOOKS, size=19)
-    look = {"showarrow": False, "font": {"size": 12, "color": DARK}, "bgcolor": OPAQUE}
-    lowest = dots["y"].min()  # side by side: the left one's name is below
-    cheap = dots[dots["y"] == lowest]["x"].max()
-    for spot in dots.itertuples():
-        below = spot.y == lowest and spot.x < cheap
-        side = {"yanchor": "top", "yshift": -8} if below else {"yanchor": "bottom", "yshift": 8}
-        text = wrap(spot.pair, 24).replace(", ", ",<br>")
-        place = {"x": spot.x, "y": spot.y, "text": text} | side | {"borderpad": 1}
-        chart.figure.add_annotation(**place, **look)
     chart.axis("x", range=[grid.columns.min(), grid.columns.max()], showgrid=False)
     highest = min(grid.index.max(), max(HIGHEST, *dots["y"], *here[1:]))
     chart.axis("y", range=[grid.index.min(), highest], showgrid=False)

@@ -196,7 +196,7 @@ def latency(table: pd.DataFrame) -> go.Figure:
              drawn), `seconds` (the median) with its quartiles `low_seconds` and `high_seconds`, and
              `roofline_seconds` (the least that the machine allows, predicted)
 
-    Raises ValueError if a model's passes over one row are missing.
+    Raises ValueError if a model's passes over one row are missing in a runtime.
     """
     check(table, "model runtime rows context_tokens", f"{SECONDS} roofline_seconds")
     table = table.replace({"model": theme.MODEL_NAMES})
@@ -204,8 +204,9 @@ def latency(table: pd.DataFrame) -> go.Figure:
     table = table[table["context_tokens"] == contexts[len(contexts) // 2]]
     keys = ["model", "runtime"]
     single = table[table["rows"] == 1].set_index(keys)
-    if missing := sorted(set(table["model"]) - set(single.index.get_level_values("model"))):
-        raise ValueError(f"this figure compares passes with those over one row; none of {missing}")
+    if missing := sorted(set(zip(table["model"], table["runtime"], strict=True)) - {*single.index}):
+        named = ", ".join(f"{model} ({runtime})" for model, runtime in missing)
+        raise ValueError(f"this figure compares passes with those over one row; {named} has none")
     one = single.reindex(pd.MultiIndex.from_frame(table[keys])).reset_index(drop=True)
     table = table.reset_index(drop=True).assign(
         **{name: table[name].to_numpy() / one["seconds"] for name in SECONDS.split()},
@@ -214,7 +215,7 @@ def latency(table: pd.DataFrame) -> go.Figure:
     )
     note = "{runtime}, {rows} rows: {seconds:.2f} times the {milliseconds:.3g} ms of one"
     rows = marks(table, "rows", "seconds", series="runtime", panel="model", ends=SECONDS, note=note)
-    styles = looks(rows["series"])
+    styles = {name: replace(look, dash="solid") for name, look in looks(rows["series"]).items()}
     y = "times as long as a pass over one row"
     chart = Chart(rows["panel"], wide=480, high=270, columns=2, x="rows of a pass", y=y)
     add_dots(chart, rows, styles, **{**LINES, "size": 7})

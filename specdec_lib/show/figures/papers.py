@@ -49,13 +49,14 @@ def paper_speed_ups(table: pd.DataFrame) -> go.Figure:
     return chart.titled("Speed-ups as the paper measured them, and ours", plain="x")
 
 
-def prompt_gains(table: pd.DataFrame, *, before: str, after: str) -> go.Figure:
+def prompt_gains(table: pd.DataFrame, *, before: str, after: str, about: str = "") -> go.Figure:
     """What one method gains over another, prompt by prompt: a dot per prompt, in the colour and
     form of its kind, from the least gain to the greatest; a panel per sampler, one below the other.
 
     table            a row per prompt and sampler: `sampling`, `prompt`, `kind` (of prompt), and the
                      speed ÷ plain decoding's under both methods, `before` and `after`
     before, after    the names of the two; the speed of the second ÷ that of the first is drawn
+    about            what both ran with, for the headline
     """
     check(table, "sampling prompt", "kind before after")
     table = table.assign(gain=table["after"] / table["before"])
@@ -72,7 +73,8 @@ def prompt_gains(table: pd.DataFrame, *, before: str, after: str) -> go.Figure:
     slower = rows.groupby("panel", sort=False)["y"].agg(lambda own: (own < 1).mean())
     said = "; ".join(f"{panel}: slower on {100 * share:.0f} %" for panel, share in slower.items())
     return chart.titled(
-        f"What {after} gains over {before}, on each of {most} prompts; {said}", plain="y"
+        f"What {after} gains over {before}{about and f' ({about})'}, by prompt ({most}); {said}",
+        plain="y",
     )
 
 

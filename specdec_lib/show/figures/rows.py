@@ -223,7 +223,8 @@ def versus(table: pd.DataFrame) -> go.Figure:
 
     table    as `rival_tables.side_by_side` gives it: `family`, `sampling`, `name`, `whose` (number
              format or program), `prompts`, `ms_per_token`, and `ratio` (speed ÷ plain decoding's)
-             with its 95 % interval `ratio_low` to `ratio_high`
+             with its 95 % interval `ratio_low` to `ratio_high`, which is drawn around the
+             milliseconds
     """
     ends = "ratio_low ratio ratio_high"
     check(table, "family sampling name whose", f"prompts ms_per_token {ends}")
@@ -238,6 +239,7 @@ def versus(table: pd.DataFrame) -> go.Figure:
     order = names_of(means.sort_values(ascending=False, kind="stable").index)
     place = table["row"].map(order.index)
     by = {"series": "whose", "panel": "panel", "ends": "least ms_per_token most"}
+    by["note"] = "{prompts} prompts"
     rows = marks(table, "ms_per_token", place, **by, text="ms_per_token")
     x = "milliseconds per token, measured, logarithmic"
     chart = Chart(rows["panel"], wide=430, high=60 + 25 * len(order), x=x, gap=0.03)

@@ -40,11 +40,13 @@ STRANGERS = (
 )
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "triangle-down", "x", "star")
-FORMS = {"chat": "circle", "code": "square", "summary": "diamond", "math": "triangle-up"}
-FORMS |= {"target": "star", "middle": "square", "draft": "circle", "reading": "diamond"}
-FORMS |= {"one-layer draft": "circle", "n-gram": "triangle-up", "Max-Gram": "triangle-up"}
-FORMS |= {"chain": "square", "tree": "circle", "staged": "diamond", "cascade": "triangle-up"}
-FORMS |= {"published": "circle-open"}
+FORMS = {  # symbols of words with a meaning
+    **{"chat": "circle", "code": "square", "summary": "diamond", "math": "triangle-up"},
+    **{"target": "star", "middle": "square", "draft": "circle", "one-layer draft": "circle"},
+    **{"reading": "diamond", "n-gram": "triangle-up", "Max-Gram": "cross"},
+    **{"chain": "square", "tree": "circle", "staged": "diamond", "cascade": "triangle-up"},
+    **{"published": "circle-open"},
+}
 HATCHES = ("", "/", ".", "x", "-", "+", "\\")
 PREFIXES = {1e15: "P", 1e12: "T", 1e9: "G", 1e6: "M", 1e3: "k"}
 
@@ -89,8 +91,8 @@ PAPERS = tuple(Look(INK, symbol=symbol, hatch="/") for symbol in OPEN)  # a look
 
 
 def looks(names: Iterable[object]) -> dict[str, Look]:
-    """A look per name: words with a meaning keep their colour and symbol in every figure, others
-    share what is left.
+    """A look per name: words with a meaning keep their colour, and their symbol unless an earlier
+    word of the figure has it; others share what is left.
     """
     words = names_of(names)
     known = {}

@@ -82,15 +82,15 @@ class PassTimes:
 
     @classmethod
     def read(cls, ladder: Ladder) -> "PassTimes | None":
-        """The stored times of the first machine that has any; None for other models than those that
-        were timed.  Raises ValueError where nothing is stored.
+        """The stored times of this machine, else of the README's; None for other models than those
+        that were timed.  Raises ValueError where nothing is stored.
         """
         if ladder.card != json.loads((DATA / "ladder" / "card.json").read_text(encoding="utf-8")):
             return None
-        found = latency.stored_tables()
-        tables = latency.pass_tables(found["latency"], "fast")
-        speeds = found["speeds"]
-        machine = str(found["latency"].machine.iloc[0])
+        timed = latency.pass_times(ladder)
+        tables = latency.pass_tables(timed, "fast")
+        speeds = latency.stored_tables()["speeds"]
+        machine = str(timed.machine.iloc[0])
         return cls(machine, tables, speeds[speeds.runtime == "fast"])
 
     def speed_up(self, work: Work, temperature: float, *, host: bool) -> float:
