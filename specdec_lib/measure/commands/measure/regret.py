@@ -37,8 +37,8 @@ def regret(
 
     (place,) = table_places(csv, prompts, PLACE)
     use_threads(1)
-    Quiet(busy).check()
     both = prompts_of_splits(prompts, limit, limit)
     with opened(scheduler, RECIPE) as cluster:
+        Quiet(busy).check()
         write_csv(measure_regret(both, cluster), place, 6)
     print_where([place])
