@@ -72,4 +72,5 @@ def scorecard(table: pd.DataFrame) -> go.Figure:
     chart.count_in_factors("x", [tick for tick in TICKS if low <= tick <= high], (low, high))
     counts = some["verdict"].value_counts()
     said = ", ".join(f"{counts[one]} {one}" for one in VERDICTS if one in counts)
-    return chart.titled(f"Printed gains and ours, without the SWI of Table 2: {said}", plain="x", room=62)
+    headline = f"Printed gains and ours, without the SWI of Table 2: {said}"
+    return chart.titled(headline, plain="x", room=62)
