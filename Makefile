@@ -57,7 +57,6 @@ measured: $(TARGET) ## the measurements behind the notebooks, in data/measured (
 	$(SPECDEC) measure latency
 	$(SPECDEC) measure ideas
 	$(SPECDEC) measure rivals
-	$(SPECDEC) measure defaults
 	$(SPECDEC) measure verifiers
 	$(SPECDEC) measure guesses
 	$(SPECDEC) measure temperatures

@@ -33,6 +33,8 @@ def test_what_is_said_about_the_draft_that_nobody_tuned_is_so():
     kept = ours[ours.domain == "all"].speed_up.to_numpy() / without
     said = " ".join(page.split())
     assert f"the switch costs {100 * (1 - kept.min()):.1f} % at most over all kinds" in said
+    counts = ours[ours.domain == "all"].groupby("edition").prompts.first()
+    assert counts["int8"] == 2 * counts["exact"]  # as the page says
     both = measured[measured.draft.isin(["copies, else a tree", DEFAULT])]
     paired = summarise_speeds(both, ["edition", "sampling"], plain="copies, else a tree")
     paired = paired[paired.draft == DEFAULT]

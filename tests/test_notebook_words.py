@@ -13,6 +13,7 @@ from specdec_lib.measure.ratios import ratios
 from specdec_lib.workload.published import published
 
 FIGURES = Path(__file__).parents[1] / "figures"
+MEASURED = Path(__file__).parents[1] / "data" / "measured"
 
 
 def test_what_notebook_03_says_of_prompts_is_so():
@@ -85,6 +86,58 @@ def test_what_notebook_04_says_of_the_clock_is_so():
     lenient = plain[plain.index.str.startswith("lenience: ")]
     assert lenient[lenient.low > 1].index.tolist() == ["lenience: 5"]
     assert tails.groupby("draft").sum()[lenient.index].idxmin() == "lenience: 5"
+
+
+def test_what_notebook_04_says_of_swi_is_so():
+    swi = pd.read_csv(MEASURED / "cascade_swi.csv").query("sampling == 'greedy'")
+    best = swi.loc[swi.groupby(["prices", "domain"]).swi.idxmax()].set_index("prices")
+    assert best.drafters.str.contains(r"\+").all()
+    assert (best.drafters["parameters"] == "middle + draft + Max-Gram").all()
+    assert (best.drafters[["measured", "reported"]] == "middle + Max-Gram").sum() == 7
+    versus = pd.read_csv(MEASURED / "cascade_versus.csv").query("prices == 'measured'")
+    assert (versus.cascade[versus.chosen] == "middle + draft + Max-Gram").all()
+    cascades = swi[(swi.prices == "measured") & swi.drafters.str.contains(r"\+")]
+    tails = cascades.matrix.str.split(" / ").str[0].str.split().str[-1].astype(int)
+    assert (tails.min(), tails.max()) == (12, 64)
+    surface = pd.read_csv(FIGURES / "04_surface.csv")
+    by = surface.pivot(index="k2", columns="k1", values="swi")
+    adds = by.max() / by.loc[0] - 1
+    assert (adds[[5, 6, 7, 8]] < 0.015).all() and adds[1] > adds[2] > 0.05
+
+
+def test_what_notebook_05_says_of_the_clock_is_so():
+    for name in ("latency", "ledger", "speeds", "sweeps"):
+        table = stored_clocked(name, RACED)
+        assert set(table.state) == {decoding()} and (table.cores < 1.25).all(), name
+    speeds = stored_clocked("speeds", RACED)
+    sixteen, most = (speeds[speeds.draft.str.contains(f"tree of {size}")] for size in (16, 32))
+    assert sixteen.error.between(0.135, 0.185).all() and (most.speed_up_high < 1).all()
+    assert (sixteen.speed_up_high[sixteen.temperature > 0] < 1).all()
+    assert (sixteen.speed_up_low[sixteen.temperature == 0] > 1).all()
+    rest = speeds.drop(index=[*sixteen.index, *most.index]).query("kind != 'autoregressive'")
+    assert (rest.speed_up_low > 1).all()
+    ledger = stored_clocked("ledger", RACED).query("runtime == 'fast'")
+    assert (ledger.share[ledger.part == "draft passes"] < 0.1).all()
+    took = ledger.groupby(["temperature", "draft"]).token_seconds.sum().unstack()
+    assert (took["staged tree of 8, depth 4"] > took["tree of 8, depth 4"]).all()
+    what_if = pd.read_csv(FIGURES / "05_what_if.csv")
+    best = what_if.groupby(["draft", "host"]).speed_up.max().unstack("draft")
+    free = best["the draft for nothing"] / best["the draft as measured"]
+    assert free.between(1.02, 1.05).all()  # a few percent
+    assert (
+        1.02 < best.loc["the host for nothing"].div(best.loc["the host as measured"]).max() < 1.06
+    )
+    turns = stored_clocked("latency", RACED).query("rows == 1 and context_tokens == 256")
+    turns = turns[turns.runtime == "int8"].set_index("model").seconds
+    loop = stored_clocked("passes", RACED).query("edition == 'exact' and rows == 1")
+    loop = loop[loop.context_tokens == 256].set_index("model").seconds
+    share = (loop / turns)[["draft", "middle", "reading"]]
+    assert share.between(0.45, 0.68).all()  # half to two thirds
+
+
+def test_what_notebook_05_says_of_plans_is_so():
+    table = pd.read_csv(MEASURED / "regret.csv").query("pair.str.startswith('SmolLM2')")
+    assert round((table.ms_per_token * table.speed_up).min()) == 39
 
 
 def test_what_notebook_04_says_of_drafts_without_a_network_is_so():

@@ -2,7 +2,6 @@
 decoding of the float32 target on the compiled runtime, on the same prompts.
 """
 
-from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
 
@@ -62,8 +61,8 @@ def side_by_side(ideas: pd.DataFrame, rivals: pd.DataFrame) -> pd.DataFrame:
     "int8" or "Hugging Face" with its precision), `prompts`, `ms_per_token`, and `ratio` with
     `ratio_low` and `ratio_high`, the speed ÷ plain decoding's in float32 on the same prompts.
     """
-    theirs = [compare_rivals(own).assign(family=family) for family, own in _families(rivals)]
-    found = pd.concat(theirs)
+    groups = rivals.groupby("family", sort=False)
+    found = pd.concat(compare_rivals(own).assign(family=family) for family, own in groups)
     found = found[found.method != AUTOREGRESSIVE]
     static = found.setting == STATIC_CACHE
     found["name"] = found.method.map(NAMES).where(~static, f"{NAMES[GENERATE]}, static cache")
@@ -95,13 +94,6 @@ def _sampling(group: pd.DataFrame) -> str:
     return sampling_of(float(group.temperature.iloc[0]), float(group.top_k.iloc[0]))
 
 
-def _families(table: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
-    for family in FAMILIES:
-        own = table[table.family == family]
-        if len(own):
-            yield family, own
-
-
 def rivals_page(table: pd.DataFrame) -> str:
     """`side_by_side` as README shows it: a line per way and target, a cell per kind of prompts and
     sampler.
@@ -112,7 +104,7 @@ def rivals_page(table: pd.DataFrame) -> str:
         for sampling in dict.fromkeys(table.sampling)
     ]
     heads = [f"{family.split()[0]}, {sampling}" for family, sampling in panels]
-    lines = [f"| way | in | {' | '.join(heads)} |", "|---" * (2 + len(panels)) + "|"]
+    lines = [f"| way | number format | {' | '.join(heads)} |", "|---" * (2 + len(panels)) + "|"]
     for (name, whose), rows in table.groupby(["name", "whose"], sort=False):
         said = map(with_interval, rows.ratio, rows.ratio_low, rows.ratio_high)
         by = dict(zip(zip(rows.family, rows.sampling, strict=True), said, strict=True))

@@ -13,6 +13,7 @@ import pandas as pd
 import torch
 import transformers
 from tqdm.auto import tqdm
+from transformers import PreTrainedModel
 
 from specdec_lib.core.chance import Sampler
 from specdec_lib.core.files import cache_folder
@@ -97,9 +98,7 @@ def _tuned(
     tune = partial(tune_contenders, **options)
     precision, note = calibrate(reference.target.model, sampler, tune)
     print(f"  Hugging Face in {precision}: {note}", flush=True)
-    target, draft = (
-        in_precision(one.model, precision) for one in (reference.target, reference.draft)
-    )
+    target, draft = _networks(reference, precision)
     every = hugging_contenders(GENERATE, target, draft, sampler)
     for method in (ASSIST, LOOKUP):
         best, milliseconds = tune(hugging_contenders(method, target, draft, sampler))[0]
@@ -115,11 +114,14 @@ def _contenders(
     plain = bench_settings(ladder, sampler, AUTOREGRESSIVE)
     found = our_contenders(ladder.target, plain, ladder.target.runtime)
     precision = str(chosen[0]["runtime"]).split()[-1]
-    target, draft = (
-        in_precision(one.model, precision) for one in (reference.target, reference.draft)
-    )
+    target, draft = _networks(reference, precision)
     for method in (GENERATE, ASSIST, LOOKUP):
         every = hugging_contenders(method, target, draft, sampler)
         names = {one["setting"] for one in chosen if one["method"] == method}
         found += [one for one in every if one.setting in names]
     return found
+
+
+def _networks(reference: Ladder, precision: str) -> list[PreTrainedModel]:
+    """The target and the one-layer draft of Hugging Face's ways in a number format."""
+    return [in_precision(one.model, precision) for one in (reference.target, reference.draft)]

@@ -2,7 +2,7 @@
 development prompts and measured pass times predict.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -82,10 +82,16 @@ def time_settings(
         ladder.models,
     )
     kept = RowCache(cache_folder() / "latency" / fingerprint(*same) if keep else None)
-    turns = range(len(splits[1]))
+    development, held_out = splits
+    due = [one for turn, one in enumerate(held_out) if not kept.read(f"turn {turn}")]
+    racing = our_contenders(ladder.target, settings)
+    tokens, seed = ranges.max_new_tokens, ranges.seed
+    # one race of all turns: contenders are warmed up once
+    raced = race_prompts(racing, ladder, due, tokens=tokens, seed=seed, quiet=quiet)
     rows: list[Row] = []
-    for turn in tqdm(turns, desc="clock", disable=not progress, mininterval=1):
-        run = partial(_one_turn, ladder, settings, splits, ranges, turn, quiet)
+    for turn in tqdm(range(len(held_out)), desc="clock", disable=not progress, mininterval=1):
+        own = development[turn % len(development)]
+        run = partial(_one_turn, ladder, settings, own, ranges, turn, quiet, raced)
         rows += kept.rows(f"turn {turn}", run)
     counted, found = (
         [Trial.from_row(one) for row in rows for one in row[name]] for name in ("counted", "raced")
@@ -100,27 +106,24 @@ def time_settings(
 def _one_turn(
     ladder: Ladder,
     settings: Sequence[Setting],
-    splits: Sequence[Sequence[Prompt]],
+    own: Prompt,
     ranges: Ranges,
     turn: int,
     quiet: Quiet,
+    raced: Iterator[list[Trial]],
 ) -> list[Row]:
-    """A turn of `time_settings` as one row: trials that were counted, passes, trials that raced."""
-    development, held_out = splits
-    own = development[turn % len(development)]
-    racing = our_contenders(ladder.target, settings)
+    """A turn of `time_settings` as one row: trials that were counted on a development prompt,
+    passes, and the trials of the next prompt of the race.
+    """
 
     def timed() -> tuple[list[Row], list[Row]]:
         counted = [_counted(ladder, one, own, ranges).row() for one in settings]
         return counted, [*one_repeat(ladder.models, ranges.rows, BEFORE, turn)]
 
     watched = quiet.timed(timed)
-    [prompt] = held_out[turn : turn + 1]
-    tokens, seed = ranges.max_new_tokens, ranges.seed
-    raced = race_prompts(racing, ladder, [prompt], tokens=tokens, seed=seed, quiet=quiet)
     counted, passes = watched.found
     both = {"counted": counted, "passes": passes, "cores": watched.cores}
-    return [both | {"raced": [one.row() for trials in raced for one in trials]}]
+    return [both | {"raced": [one.row() for one in next(raced)]}]
 
 
 def _counted(ladder: Ladder, setting: Setting, prompt: Prompt, ranges: Ranges) -> Trial:

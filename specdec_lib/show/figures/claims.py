@@ -37,16 +37,7 @@ def scorecard(table: pd.DataFrame) -> go.Figure:
     check(table, "paper item claim", "by paper_value ours low high no_effect kind verdict")
     some = table.dropna(subset=["ours", "paper_value"]).query("kind == 'gain'")
     some = some[~((some["by"] == "SWI") & some["item"].isin(ITEMS))]
-    percent = some["no_effect"] == 0
-    for column in ("paper_value", "ours", "low", "high"):
-        some[column] = some[column].where(~percent, 1 + some[column] / 100)
-    inverse = some["paper_value"] < 1
-    some["low"], some["high"] = (
-        some["low"].where(~inverse, 1 / some["high"]),
-        some["high"].where(~inverse, 1 / some["low"]),
-    )
-    for column in ("paper_value", "ours"):
-        some[column] = some[column].where(~inverse, 1 / some[column])
+    some, inverse = _as_ratios(some)
     order = list(WAYS)
     some = some.sort_values("by", key=lambda own: own.map(order.index), kind="stable")
     some["name"] = some["paper"] + ", " + some["item"] + ": " + some["claim"]
@@ -74,3 +65,19 @@ def scorecard(table: pd.DataFrame) -> go.Figure:
     said = ", ".join(f"{counts[one]} {one}" for one in VERDICTS if one in counts)
     headline = f"Printed gains and ours, without the SWI of Table 2: {said}"
     return chart.titled(headline, plain="x", room=62)
+
+
+def _as_ratios(some: pd.DataFrame) -> tuple[pd.DataFrame, pd.Series]:
+    """Gains in percent as ratios, and ratios printed below 1 inverted; and which are those."""
+    some = some.copy()
+    percent = some["no_effect"] == 0
+    for column in ("paper_value", "ours", "low", "high"):
+        some[column] = some[column].where(~percent, 1 + some[column] / 100)
+    inverse = some["paper_value"] < 1
+    some["low"], some["high"] = (
+        some["low"].where(~inverse, 1 / some["high"]),
+        some["high"].where(~inverse, 1 / some["low"]),
+    )
+    for column in ("paper_value", "ours"):
+        some[column] = some[column].where(~inverse, 1 / some[column])
+    return some, inverse
