@@ -46,9 +46,9 @@ BYTES = {"title": "", "y_title": "", "by": "counted"}
 PLAIN = """
 distributions=00_exact origins=00_origins budget_curves=01_budget
 budget_speed_ups=01_speed_up calibration_curve=02_calibration predicted_tokens=02_predicted
-match_rates=02_gaps stages=03_stages passes=03_passes
-ewif_by_drafters=04_ewif position=04_position swi_by_prices=04_swi walltimes=04_walltime
-paper_speed_ups=03_speed_ups free_drafts=04_free latency=05_latency predicted_speeds=05_predicted
+match_rates=02_gaps stages=03b_stages passes=03b_passes
+ewif_by_drafters=04b_ewif position=04b_position swi_by_prices=04b_swi walltimes=04b_walltime
+paper_speed_ups=03b_speed_ups free_drafts=04c_free latency=05_latency predicted_speeds=05_predicted
 setting_speed_ups=05_settings plans=05_plans off_switches=05_off_switch versus=05_versus
 verifiers=07_verifiers scorecard=06_scorecard waterfall=06_steps idea_ratios=06_ideas
 """.split()
@@ -56,11 +56,11 @@ CASES = {figure: (name, {}) for figure, name in (pair.split("=") for pair in PLA
     "shapes": ("01_shapes", {"title": ""}),
     "acceptance": ("02_depth", DEPTH),
     "kinds": ("02_domain", {"x_title": ""}),
-    "ablation": ("03_ablation", {"value_title": ""}),
-    "paper_and_ours": ("03_bandwidth", BYTES),
-    "prompt_gains": ("03_prompts", {"before": "a", "after": "<b>"}),
+    "ablation": ("03b_ablation", {"value_title": ""}),
+    "paper_and_ours": ("03b_bandwidth", BYTES),
+    "prompt_gains": ("03b_prompts", {"before": "a", "after": "<b>"}),
     "yields": (YIELDS, {}),
-    "roofline": ("03_roofline", ROOF),
+    "roofline": ("03b_roofline", ROOF),
     "surface": ("04_surface", MATRIX),
     "rivals": ("04_rivals", {"title": ""}),
     "what_ifs": ("05_what_if", {"about": "<b>"}),
@@ -184,13 +184,13 @@ def test_what_is_predicted_is_hatched_and_hollow_and_named_and_nothing_else_is()
     look = theme.Look("#000000", hatch="x")
     for way, hatch, symbol in (("predicted", "/", "circle-open"), ("counted", "", "circle")):
         assert (look.found(way).hatch, look.found(way).symbol) == (hatch, symbol)
-        figure = figures.paper_and_ours(stored("03_bandwidth"), **BYTES | {"by": way})
+        figure = figures.paper_and_ours(stored("03b_bandwidth"), **BYTES | {"by": way})
         bars = [bar for bar in figure.data if (bar.type, bar.name) == ("bar", f"ours, {way}")]
         assert bars and {bar.marker.pattern.shape for bar in bars} == {hatch}
 
 
 def test_speed_ups_without_intervals_are_drawn_beside_one():
-    table = stored("04_free").query("speed_up > 1")
+    table = stored("04c_free").query("speed_up > 1")
     bare = table.assign(speed_up_low=float("nan"), speed_up_high=float("nan"), prompts=2)
     low, high = figures.free_drafts(bare).layout.xaxis.range
     assert low < 1 and high > table.speed_up.max()

@@ -137,7 +137,7 @@ def test_a_damaged_or_painted_image_is_written_anew(damage, figures):
 
 
 @pytest.mark.parametrize(
-    "image", sorted(STORED.glob("[0-9][0-9]_*.png")), ids=lambda path: path.stem
+    "image", sorted(STORED.glob("[0-9][0-9]*_*.png")), ids=lambda path: path.stem
 )
 def test_the_images_in_git_are_of_the_pages_beside_them(image):
     """So that a run anywhere, with the same tables, leaves them as they are."""

@@ -18,7 +18,7 @@ from specdec_lib.suite.notebook import NOTEBOOKS, read_cells
 from tests.verbs import reproduce, run
 
 FIGURES = REPOSITORY / "figures"
-STORED = sorted(path.stem for path in FIGURES.glob("[0-9][0-9]_*.csv"))
+STORED = sorted(path.stem for path in FIGURES.glob("[0-9][0-9]*_*.csv"))
 COMPARED = [name for name, one in descriptions().items() if "claims" in one]
 
 
@@ -28,7 +28,7 @@ def stored(tmp_path: Path) -> Path:
     place = tmp_path / "stored"
     place.mkdir()
     for path in FIGURES.iterdir():
-        if re.match(r"\d\d_.*\.(html|png|csv)$", path.name):
+        if re.match(r"\d\d[a-z]?_.*\.(html|png|csv)$", path.name):
             (place / path.name).symlink_to(path)
     (place / "plotly.min.js").write_text("")
     return place
@@ -37,7 +37,7 @@ def stored(tmp_path: Path) -> Path:
 def saved_by_notebooks() -> list[str]:
     cells = (cell for path in chapters_of(NOTEBOOKS) for cell in read_cells(path))
     sources = "\n".join(source for _, source in cells)
-    return re.findall(r'(?m)^save\((?:.|\n)*?"(\d\d(?:_[a-z0-9]+)+)"', sources)
+    return re.findall(r'(?m)^save\((?:.|\n)*?"(\d\d[a-z]?(?:_[a-z0-9]+)+)"', sources)
 
 
 def test_every_figure_is_described_and_every_description_has_a_figure():

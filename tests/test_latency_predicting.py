@@ -24,7 +24,7 @@ from specdec_lib.measure.latency.predict import (
     measured_speed_ups,
     predict_speeds,
 )
-from specdec_lib.measure.machine import clocked_file, stored_clocked
+from specdec_lib.measure.machine import HERE, clocked_file, stored_clocked
 from specdec_lib.measure.quiet import Quiet
 from specdec_lib.measure.race_table import RACED
 from specdec_lib.measure.settings.names import AUTOREGRESSIVE as PLAIN
@@ -130,25 +130,21 @@ def test_the_best_chain_is_the_best_of_all_lengths():
 
 
 def test_tables_are_read_by_machine(tmp_path, monkeypatch):
-    """All four of one machine, even where this one has three."""
+    """All four of one machine, or none."""
     here = pd.DataFrame({"a": [1.5, 2.25]})
     raced = here.assign(b=1)
     monkeypatch.setattr(measuring, "stored_clocked", partial(stored_clocked, folder=tmp_path))
-    monkeypatch.setattr(measuring, "machine_name", lambda: "mine")
-    monkeypatch.setattr(
-        measuring, "clocked_file", lambda name: clocked_file(name, "mine", folder=tmp_path)
-    )
     for name in ("latency", "ledger", "speeds"):
-        here.to_csv(clocked_file(name, "mine", folder=tmp_path), index=False)
+        here.to_csv(clocked_file(name, folder=tmp_path), index=False)
         raced.to_csv(clocked_file(name, RACED, folder=tmp_path), index=False)
-    with pytest.raises(ValueError, match=r"no table sweeps of .* `specdec measure latency`"):
-        stored_tables()
+    for machine in ("", HERE):
+        with pytest.raises(ValueError, match=r"no table sweeps of .* `specdec measure latency`"):
+            stored_tables(machine)
     raced.to_csv(clocked_file("sweeps", RACED, folder=tmp_path), index=False)
-    assert all(one.equals(raced) for one in stored_tables().values())
-    here.to_csv(clocked_file("sweeps", "mine", folder=tmp_path), index=False)
-    for machine in ("", "mine"):
+    here.to_csv(clocked_file("sweeps", folder=tmp_path), index=False)
+    for machine, table in ("", raced), (HERE, here):
         found = stored_tables(machine)
-        assert len(found) == 4 and all(one.equals(here) for one in found.values())
+        assert len(found) == 4 and all(one.equals(table) for one in found.values())
     with pytest.raises(ValueError, match=r"no table latency of other is stored in .*, there are"):
         stored_tables("other")
 

@@ -5,6 +5,7 @@ from pathlib import Path
 import pandas as pd
 
 from specdec_lib.measure.fingerprints import decoding
+from specdec_lib.measure.idea_tables import idea_table, steps_table, stored_ideas
 from specdec_lib.measure.latency import pass_tables
 from specdec_lib.measure.learning import summarise_learning
 from specdec_lib.measure.machine import stored_clocked
@@ -17,14 +18,14 @@ MEASURED = Path(__file__).parents[1] / "data" / "measured"
 
 
 def test_what_notebook_03_says_of_prompts_is_so():
-    each = pd.read_csv(FIGURES / "03_prompts.csv").query("sampling == 'greedy'")
+    each = pd.read_csv(FIGURES / "03b_prompts.csv").query("sampling == 'greedy'")
     slower = (each.after < each.before).groupby(each.kind).agg(["sum", "mean"])
     assert 0.15 < slower["sum"].sum() / len(each) < 0.25  # about a fifth
     assert slower["mean"].idxmax() == "code"
 
 
 def test_what_notebook_04_says_of_the_parts_of_a_cascade_is_so():
-    parts = pd.read_csv(FIGURES / "04_ablation.csv")
+    parts = pd.read_csv(FIGURES / "04c_ablation.csv")
     by = parts.pivot(index=["way", "sampling", "family"], columns="method", values="ratio")
     gains = by.drop(columns="speculative decoding").div(by["speculative decoding"], axis=0)
     assert (gains.loc["SWI, counted"] > 1).all(axis=None)
@@ -39,6 +40,57 @@ def test_what_notebook_06_says_a_staged_tree_adds_is_so():
     scores = pd.read_csv(FIGURES / "06_scorecard.csv").query("by == 'clock'")
     adds = scores[scores.claim.str.startswith("staged against speculative")]
     assert len(adds) and adds.ours.max() < 1.13  # an eighth at most
+
+
+def raced() -> pd.DataFrame:
+    """What notebook 06 says of the race of ideas stands on: every pair of methods."""
+    return idea_table(stored_ideas())
+
+
+def test_what_notebook_06_says_of_each_idea_is_so():
+    table = raced()
+    whole = table[(table.part == "all") & (table.idea != "all together")]
+    paired = whole.set_index(["pair", "family", "edition", "sampling"]).sort_index()
+    tree, scout = paired.loc["tree ÷ chain"], paired.loc["chain, scout ÷ chain"]
+    assert (tree.ratio_low > 1).sum() == len(tree) - 1 and tree.ratio.max() < 9 / 8 + 0.01
+    assert tree.loc["embedded prompts"].ratio.max() < 10 / 9
+    assert (scout.xs("int8", level="edition").ratio_low > 1).all() and scout.ratio.max() < 1.03
+    fed = paired.loc["tree, scout ÷ tree"]
+    assert not (fed.ratio_low > 1).any() and (fed.ratio_high < 1).sum() == 2
+    vertical = "vertical cascade ÷ speculative decoding"
+    cascades = paired[paired.idea == "cascade"].drop(index="comb of both ÷ speculative decoding")
+    gains = cascades.xs("float32", level="edition").query("ratio_low > 1")
+    assert gains.index.tolist() == [(vertical, "published prompts", "greedy")]
+    copied = paired.loc["tree, copies ÷ tree"]
+    assert (copied.xs("greedy", level="sampling").ratio_low > 1).all()
+
+
+def test_what_notebook_06_says_of_plain_decoding_in_int8_is_so():
+    steps = steps_table(stored_ideas())
+    least = steps[steps.edition == "float32"].groupby(["family", "sampling"]).ms_per_token.min()
+    plain = steps.query("edition == 'int8' and step == 'plain'").set_index(["family", "sampling"])
+    assert (plain.ms_per_token < least.reindex(plain.index)).all()
+
+
+def test_what_notebook_06_says_of_kinds_of_text_is_so():
+    table = raced()
+    gains = table[(table.idea == "all together") & ~table.part.str.startswith("repetition")]
+    kinds = gains[gains.part != "all"]
+    columns = ["part", "family", "edition", "sampling"]
+    fastest = kinds.loc[kinds.groupby(columns).ratio.idxmax()]
+    slower = kinds[kinds.ratio_high < 1]
+    exact = fastest[fastest.edition == "float32"]
+    assert exact.method.str.startswith("tree").all()
+    of_greedy = exact[exact.sampling == "greedy"]
+    assert of_greedy.method.str.endswith("copies").sum() == len(of_greedy) - 1
+    quick = fastest[fastest.edition == "int8"].set_index("part")
+    by_vertical = quick[quick.method == "vertical cascade"]
+    assert set(by_vertical.index[by_vertical.sampling == "greedy"]) == {"qa", "translation"}
+    assert (by_vertical.sampling != "greedy").sum() == 8 and len(quick) == 22
+    assert not slower.method.str.contains("copies").any()
+    assert "vertical cascade" not in set(slower.method)
+    elsewhere = slower[(slower.part != "summarization") | (slower.edition != "int8")]
+    assert set(elsewhere.method) <= {"vertical and horizontal", "comb of both"}
 
 
 def test_what_notebook_01_says_of_rows_is_so():

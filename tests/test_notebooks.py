@@ -8,11 +8,17 @@ from pathlib import Path
 
 import pytest
 
+from specdec_lib.suite.notebook import NUMBERED
+
 NOTEBOOKS = Path(__file__).resolve().parents[1] / "notebooks"
 ALL = sorted(NOTEBOOKS.glob("*.ipynb"))
-LARGEST_BYTES = 300_000  # without indentation, which depends on who stored the file
+LARGEST_BYTES = 1_000_000  # with images; without indentation, which depends on who stored the file
 LONGEST_CELL_LINES = 15
 MOST_PARAMETERS = 16  # a line each
+LONGEST_LESSON = 12  # lines of a function that teaches
+MOST_CELLS = 40
+MOST_WORDS = 1500  # of prose
+NOT_YET_SHORT = ("05_latency_sweep",)  # longer, until it is cut
 WIDGET = "application/vnd.jupyter.widget-view+json"
 BANNED = {ast.FunctionDef: "def", ast.AsyncFunctionDef: "def", ast.ClassDef: "class"}
 
@@ -40,9 +46,12 @@ def problems(notebook: dict) -> list[str]:
         found.append("widget state is stored")
     for cell in code:
         first = source(cell).splitlines()[0]
-        declares = "parameters" in cell["metadata"].get("tags", [])
-        most = MOST_PARAMETERS if declares else LONGEST_CELL_LINES
-        found += [f"{problem}: {first!r}" for problem in code_problems(source(cell), most)]
+        tags = cell["metadata"].get("tags", [])
+        most = MOST_PARAMETERS if "parameters" in tags else LONGEST_CELL_LINES
+        taught = "learn" in tags
+        found += [f"{problem}: {first!r}" for problem in code_problems(source(cell), most, taught)]
+        if taught and "def " not in source(cell):
+            found.append(f"a cell tagged learn defines nothing: {first!r}")
         if cell["execution_count"] is None:
             found.append(f"a cell was never run: {first!r}")
         if any(WIDGET in output.get("data", {}) for output in cell["outputs"]):
@@ -52,7 +61,8 @@ def problems(notebook: dict) -> list[str]:
     return found
 
 
-def code_problems(text: str, most: int) -> Iterator[str]:
+def code_problems(text: str, most: int, taught: bool = False) -> Iterator[str]:
+    """`taught`: the cell shows an algorithm, as functions of few lines."""
     lines = text.splitlines()
     if len(lines) > most:
         yield f"a cell has {len(lines)} lines"
@@ -62,7 +72,10 @@ def code_problems(text: str, most: int) -> Iterator[str]:
         yield "there is magic or shell"
         return
     for node in ast.walk(ast.parse(text)):
-        if type(node) in BANNED:
+        if type(node) is ast.FunctionDef and taught:
+            if node.end_lineno - node.lineno + 1 > LONGEST_LESSON:
+                yield f"{node.name} has more than {LONGEST_LESSON} lines"
+        elif type(node) in BANNED:
             yield f"there is a {BANNED[type(node)]}"
 
 
@@ -85,7 +98,12 @@ def parameter_problems(text: str) -> Iterator[str]:
 @pytest.mark.parametrize("path", ALL, ids=lambda path: path.stem)
 def test_notebook_keeps_to_the_skeleton(path):
     assert problems(json.loads(path.read_text(encoding="utf-8"))) == []
-    assert re.fullmatch(r"\d{2}(_[a-z0-9]+)+", path.stem)
+    assert NUMBERED.fullmatch(path.stem)
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    prose = [source(cell) for cell in cells if cell["cell_type"] == "markdown"]
+    if path.stem not in NOT_YET_SHORT:
+        assert len(cells) <= MOST_CELLS
+        assert len(" ".join(prose).split()) <= MOST_WORDS
     content = json.dumps(json.loads(path.read_text(encoding="utf-8")), ensure_ascii=False)
     assert len(content.encode()) <= LARGEST_BYTES
 
@@ -104,8 +122,10 @@ def good() -> dict:
         cell("code", "print(budget)", **done),
         cell("markdown", "## Checks"),
         cell("markdown", "## Where next\n\nOn."),
+        cell("code", "def f():\n    return 1", **done),
     ]
     cells[1]["metadata"]["tags"] = ["parameters"]
+    cells[5]["metadata"]["tags"] = ["learn"]
     return {"cells": cells, "metadata": {"kernelspec": {"name": "python3"}}}
 
 
@@ -124,6 +144,9 @@ def good() -> dict:
         (2, "widgets.sliders(draw, choices, start={});", "an explorer is made and not shown"),
         (3, "## Cheques", "there is no heading '## Checks'"),
         (4, "## The end", "there is no heading '## Where next'"),
+        (5, "x = 1", "a cell tagged learn defines nothing"),
+        (5, "def f():\n" + "    x = 1\n" * 12, "f has more than 12 lines"),
+        (5, "class F:\n    x = 'def '", "there is a class"),
     ],
 )
 def test_the_checker_finds_a_bad_cell(cell, text, complaint):

@@ -115,17 +115,19 @@ def test_the_papers_table_3_stands_beside_the_clock():
     assert few[few.data == "math"].low.isna().all()  # nine prompts
 
 
-def test_a_stored_table_is_this_machines_else_that_of_the_readme(tmp_path, monkeypatch):
-    for name in ("here", RACED):
+def test_a_stored_table_is_the_readmes_or_this_machines(tmp_path, monkeypatch):
+    for name in ("mine-1-threads", RACED):
         place = tmp_path / f"learning_{name}.csv"
         pd.DataFrame({"machine": [name]}).to_csv(place, index=False)
-    monkeypatch.setattr(machine, "machine_name", lambda: "here")
-    assert stored_clocked("learning", folder=tmp_path).machine[0] == "here"
-    monkeypatch.setattr(machine, "machine_name", lambda: "elsewhere-1-threads")
     assert stored_clocked("learning", folder=tmp_path).machine[0] == RACED
-    with pytest.raises(ValueError, match=f"no table learning of nobody .* those of {RACED}"):
+    monkeypatch.setattr(machine, "machine_name", lambda: "mine-1-threads")
+    assert stored_clocked("learning", machine.HERE, folder=tmp_path).machine[0] == "mine-1-threads"
+    monkeypatch.setattr(machine, "machine_name", lambda: "elsewhere-1-threads")
+    with pytest.raises(ValueError, match=r"of this machine \(elsewhere-1-threads\) is stored"):
+        stored_clocked("learning", machine.HERE, folder=tmp_path)
+    with pytest.raises(ValueError, match=f"no table learning of nobody .* those of .*{RACED}"):
         stored_clocked("learning", "nobody", folder=tmp_path)
-    with pytest.raises(ValueError, match=r"no table walltime of this machine .* no machine"):
+    with pytest.raises(ValueError, match=rf"no table walltime of {RACED} .* no machine"):
         stored_clocked("walltime", folder=tmp_path)
 
 

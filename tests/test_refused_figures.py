@@ -22,7 +22,7 @@ from specdec_lib.theory import Overhead, PassTable
 TREE = TokenTree(0, (1,)).grown([2, 3, 4], [0, 0, 1], source="draft", scores=[0.5, 0.4, 0.2])
 FOUR = list("abcd")
 DEPTH = {"x": "depth", "x_title": "depth"}
-ROOFLINE, SWEPT, SPEEDS = stored("03_roofline"), stored("05_sweeps"), stored("05_predicted")
+ROOFLINE, SWEPT, SPEEDS = stored("03b_roofline"), stored("05_sweeps"), stored("05_predicted")
 
 
 def changed(name: str, **columns: object) -> pd.DataFrame:

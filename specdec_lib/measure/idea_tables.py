@@ -79,10 +79,19 @@ def compare_ideas(table: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def stored_ideas(machine: str) -> pd.DataFrame:
-    """The stored race of a machine, with a column `family`: embedded or published prompts. Raises
-    ValueError if there is none.
+def raced_machines() -> list[str]:
+    """The machines with a stored race of ideas, that of README first."""
+    stem = ideas_file("*").stem
+    others = {place.stem.removeprefix(stem[:-1]) for place in MEASURED.glob(f"{stem}-threads.csv")}
+    others = {one for one in others if not one.startswith("published_")}
+    return [RACED, *sorted(others - {RACED})]
+
+
+def stored_ideas(machine: str = "") -> pd.DataFrame:
+    """The stored race of a machine ("" for the README's, "here" for this one), with a column
+    `family`: embedded or published prompts. Raises ValueError if there is none.
     """
+    machine = machine or RACED
     places = {name: ideas_file(machine, published=name == PUBLISHED) for name in FAMILIES}
     found = {name: place for name, place in places.items() if place.is_file()}
     if not found:

@@ -20,9 +20,8 @@ from specdec_lib.core.chance import Sampler
 from specdec_lib.core.files import cache_folder
 from specdec_lib.measure.contenders import Contender, our_contenders
 from specdec_lib.measure.fingerprints import short_digest
-from specdec_lib.measure.machine import clocked_here, machine_name
+from specdec_lib.measure.machine import clocked_file, clocked_here, machine_name
 from specdec_lib.measure.quiet import Quiet
-from specdec_lib.measure.race_table import MEASURED
 from specdec_lib.measure.racing import WARM_UP, race, race_prompts
 from specdec_lib.measure.ratios import sampling_of
 from specdec_lib.measure.row_cache import Row, RowCache
@@ -64,7 +63,7 @@ class IdeasPlan:
 
 def ideas_file(machine: str, *, published: bool = False) -> Path:
     """Where the race of a machine is stored; published prompts are not in the repository."""
-    return MEASURED / f"ideas{'_published' if published else ''}_{machine}.csv"
+    return clocked_file(f"ideas{'_published' if published else ''}", machine)
 
 
 def race_ideas(

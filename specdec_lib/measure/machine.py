@@ -12,6 +12,8 @@ from specdec_lib.measure.fingerprints import decoding
 from specdec_lib.measure.race_table import MEASURED, RACED
 from specdec_lib.models.processor import processor_name
 
+HERE = "here"  # this machine, where one is named
+
 
 def machine_name(device: str = "cpu") -> str:
     """For file names: the GPU, or processor and torch's threads: "amd-epyc-avx2-2-threads"."""
@@ -26,35 +28,44 @@ def for_file_names(words: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-")
 
 
+def short_name(machine: str) -> str:
+    """What tells machines of a figure apart, from a name of files: the widest vector instructions,
+    or else the name.
+    """
+    for letters, words in {"avx512": "AVX-512", "avx2": "AVX2"}.items():
+        if letters in machine:
+            return words
+    return machine
+
+
 def clocked_here() -> dict[str, str | int]:
     """The columns that every table of times has: what its rows must share to stand side by side."""
     return {"threads": torch.get_num_threads(), "machine": machine_name(), "state": decoding()}
 
 
-def clocked_file(name: str, machine: str = "", *, folder: Path = MEASURED) -> Path:
-    """Where the table of that name is stored for a machine, "" for this one."""
-    return folder / f"{name}_{machine or machine_name()}.csv"
+def clocked_file(name: str, machine: str = HERE, *, folder: Path = MEASURED) -> Path:
+    """Where the table of that name is stored for a machine, as in files' names or `HERE`."""
+    return folder / f"{name}_{machine_name() if machine == HERE else machine}.csv"
 
 
 def stored_clocked(
     name: str, machine: str = "", *, verb: str = "", folder: Path = MEASURED
 ) -> pd.DataFrame:
-    """The stored table of that name of a machine; "" takes this machine's if there is one, else
-    that of the README's machine.
+    """The stored table of that name of a machine: "" is the README's, so that what is drawn from it
+    is the same everywhere, `HERE` this one.
 
     verb    of `specdec measure` that makes it, where that is not its name
 
     Raises ValueError if there is none.
     """
-    asked = [machine] if machine else [machine_name(), RACED]
-    for one in asked:
-        place = clocked_file(name, one, folder=folder)
-        if place.is_file():
-            return pd.read_csv(place)
+    place = clocked_file(name, machine or RACED, folder=folder)
+    if place.is_file():
+        return pd.read_csv(place)
+    called = f"this machine ({machine_name()})" if machine == HERE else machine or RACED
     known = sorted(
         path.stem.removeprefix(f"{name}_") for path in folder.glob(f"{name}_*-threads.csv")
     )
     raise ValueError(
-        f"no table {name} of {machine or 'this machine'} is stored in {folder}, there are those of"
+        f"no table {name} of {called} is stored in {folder}, there are those of"
         f" {', '.join(known) or 'no machine'}; `specdec measure {verb or name}` makes one"
     )

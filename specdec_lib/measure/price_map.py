@@ -117,7 +117,7 @@ def one_row_prices(passes: pd.DataFrame, edition: str) -> dict[str, float]:
 
 def timed_prices(machine: str = "") -> dict[str, float]:
     """`one_row_prices` of the target in float32 and drafts in int8 as `specdec measure passes`
-    timed them on a machine; "" takes this one, else the README's.
+    timed them on a machine: "" is the README's, "here" this one.
     """
     return one_row_prices(stored_clocked("passes", machine), "exact")
 

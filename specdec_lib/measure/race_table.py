@@ -27,7 +27,7 @@ from specdec_lib.measure.settings.names import AUTOREGRESSIVE, HF, LLAMA_CPP
 from specdec_lib.measure.trial import Trial, trial_table
 
 MEASURED = DATA / "measured"
-RACED = "amd-epyc-avx512-bf16-1-threads"  # whose race README, notebook 03 and scorecard show
+RACED = "amd-epyc-avx512-bf16-1-threads"  # whose race README, notebook 03b and scorecard show
 FOREIGN = "Hugging Face"  # a runtime, followed by its precision
 COLUMNS = """method baseline edition temperature top_k domain prompts tokens repetition
     ms_per_token ratio ratio_low ratio_high geometric_mean chosen

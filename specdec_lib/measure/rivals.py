@@ -19,7 +19,7 @@ from specdec_lib.core.chance import Sampler
 from specdec_lib.core.files import cache_folder
 from specdec_lib.measure.contenders import Contender, hugging_contenders, our_contenders
 from specdec_lib.measure.fingerprints import short_digest
-from specdec_lib.measure.machine import clocked_file, clocked_here
+from specdec_lib.measure.machine import HERE, clocked_file, clocked_here
 from specdec_lib.measure.quiet import Quiet
 from specdec_lib.measure.racing import race_prompts
 from specdec_lib.measure.ratios import sampling_of
@@ -41,7 +41,7 @@ WHO = ["method", "setting", "runtime"]
 SAME = ["max_new_tokens", "threads", "state", "machine", "versions"]
 
 
-def rivals_file(machine: str = "", *, published: bool = False) -> Path:
+def rivals_file(machine: str = HERE, *, published: bool = False) -> Path:
     """Where the race of a machine is stored; published prompts are not in the repository."""
     return clocked_file(f"rivals{'_published' if published else ''}", machine)
 

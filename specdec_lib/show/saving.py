@@ -23,7 +23,7 @@ from specdec_lib.core.files import figures_folder, write_together, write_whole
 from specdec_lib.show.exporting import draw_png
 from specdec_lib.show.figures.theme import PAPER
 
-NAME = re.compile(r"\d{2}(_[a-z0-9]+)+")
+NAME = re.compile(r"\d\d[a-z]?(_[a-z0-9]+)+")
 ENCODED = re.compile(r'"dtype":"(f[48])","bdata":"([^"]*)"')  # how pages hold arrays
 FLOAT = re.compile(r"-?\d+\.\d+(?:e-?\d+)?")
 CLOSE = 1e-5  # share of a number by which another machine's may differ: float32 sums do by 2e-6
@@ -41,7 +41,7 @@ if (!window.Plotly) document.body.prepend(
 def save(figure: go.Figure, name: str, table: pd.DataFrame) -> Path:
     """Write NAME.html, NAME.png and NAME.csv into `figures_folder()`; the page's path comes back.
 
-    name     two digits (the notebook's) and words, joined by "_"; ValueError for another
+    name     the notebook's number ("03", "03b") and words, joined by "_"; ValueError for another
     table    what the figure shows; real numbers are kept to six significant digits
 
     A page or a table stays as it is where all its real numbers are within `CLOSE` of the new ones,

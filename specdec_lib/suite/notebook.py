@@ -2,21 +2,37 @@
 trace of the run that made them; runs nothing.
 """
 
+import base64
 import json
 import re
+from io import BytesIO
 from pathlib import Path
 
 from specdec_lib.core.files import REPOSITORY, write_whole
 
 NOTEBOOKS = REPOSITORY / "notebooks"
+NUMBERED = re.compile(r"\d\d[a-z]?(_[a-z0-9]+)+")  # "03_name", and "03b_name" that goes on with it
 INTRODUCTION = {
     "title": r"^# (.+)$",
     "question": r"^\*\*(.+)\*\*$",
     "run_time": r"(\b(?:About|Half|A few|An?) [^.]*\b(?:second|minute|hour)s?\b[^.]*\.)",
 }
+SAVED = re.compile(r'(?m)^save\((?:.|\n)*?"(\d\d[a-z]?(?:_[a-z0-9]+)+)"')
+PLOTLY = "application/vnd.plotly.v1+json"
+LARGEST_IMAGE = 60_000  # bytes
 WIDGET = "application/vnd.jupyter.widget-view+json"
 KERNELSPEC = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
 ADDRESS = re.compile(r" at 0x[0-9a-f]+")
+
+
+def numbered(folder: Path) -> list[Path]:
+    """The notebooks of a folder whose names begin with a number, in its order."""
+    return sorted(path for path in folder.glob("*.ipynb") if NUMBERED.fullmatch(path.stem))
+
+
+def number_of(name: str) -> str:
+    """The number that a notebook's name, and the names of its figures, begin with: "03b"."""
+    return name.partition("_")[0]
 
 
 def read_cells(notebook: Path) -> list[tuple[str, str]]:
@@ -50,14 +66,45 @@ def read_introduction(notebook: Path) -> dict[str, str]:
     return {name: one[1] if one else "" for name, one in found.items()}
 
 
-def store_outputs(executed: Path, notebook: Path) -> None:
+def store_outputs(executed: Path, notebook: Path, figures: Path | None = None) -> None:
     """Replace `notebook` by the `executed` one without traces of its run, whole or not at all. Its
     lines are those of nbformat, as JupyterLab and linters write it too.
+
+    figures    whose images go beside the interactive figures that the notebook saved, for pages
+               that show no others
     """
     import nbformat  # late: it takes half a second
 
     stored = without_run(nbformat.read(executed, as_version=4))
+    if figures is not None:
+        add_images(stored, figures)
     write_whole(notebook, f"{nbformat.writes(stored)}\n".encode())
+
+
+def add_images(notebook: dict, figures: Path) -> None:
+    """Put the image of each figure that a cell saves and shows beside it in the cell's output."""
+    for cell in notebook["cells"]:
+        names = SAVED.findall("".join(cell["source"]))
+        shown = [one["data"] for one in cell.get("outputs", ()) if PLOTLY in one.get("data", {})]
+        for name, data in zip(names, shown, strict=False):
+            image = figures / f"{name}.png"
+            if image.is_file():
+                data["image/png"] = base64.b64encode(small_image(image)).decode()
+
+
+def small_image(path: Path) -> bytes:
+    """A PNG in so few colours, and if need be pixels, that it has at most `LARGEST_IMAGE` bytes."""
+    from PIL import Image  # late: notebooks are read without it
+
+    with Image.open(path) as whole:
+        for colours, part in ((64, 1.0), (32, 1.0), (32, 0.7), (16, 0.5)):
+            size = [round(part * pixels) for pixels in whole.size]
+            small = whole.convert("RGB").resize((size[0], size[1])).quantize(colours)
+            stream = BytesIO()
+            small.save(stream, "PNG", optimize=True)
+            if stream.tell() <= LARGEST_IMAGE:
+                break
+    return stream.getvalue()
 
 
 def without_run(notebook: dict) -> dict:

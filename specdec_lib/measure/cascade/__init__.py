@@ -1,4 +1,4 @@
-"""Cascades recorded, replayed in milliseconds, tuned and timed: the tables behind notebook 04."""
+"""Cascades recorded, replayed in milliseconds, tuned and timed, for notebooks 04 to 04c."""
 
 from specdec_lib.measure.cascade.record import MAX_GRAM, CascadeSetting, Recording, record
 from specdec_lib.measure.cascade.replay import replay_cascade

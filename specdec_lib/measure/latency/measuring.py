@@ -35,7 +35,6 @@ from specdec_lib.measure.machine import (
     stored_clocked,
 )
 from specdec_lib.measure.quiet import Quiet
-from specdec_lib.measure.race_table import RACED
 from specdec_lib.measure.racing import race_prompts
 from specdec_lib.measure.ratios import without_few
 from specdec_lib.measure.row_cache import Row, RowCache, records
@@ -163,22 +162,19 @@ MEASURES = {
 
 
 def stored_tables(machine: str = "") -> dict[str, pd.DataFrame]:
-    """The four tables of a machine, without intervals from few prompts; "" takes this machine's if
-    it has all, else those of the README's.
+    """The four tables of a machine, without intervals from few prompts; "" takes those of the
+    README's, "here" those of this one.
 
     Raises ValueError if it lacks one.
     """
-    if not machine:
-        here = all(clocked_file(name).is_file() for name in MEASURES)
-        machine = machine_name() if here else RACED
     found = {name: stored_clocked(name, machine, verb="latency") for name in MEASURES}
     return {name: without_few(one) if "prompts" in one else one for name, one in found.items()}
 
 
 def pass_times(ladder: Ladder, machine: str = "") -> pd.DataFrame:
     """Pass times of a ladder's models on the fast runtime, as `pass_tables` takes them: the stored
-    ones of a machine ("" for this one, else the README's), or of other models than the embedded
-    ones what is timed here and now.
+    ones of a machine ("" for the README's, "here" for this one), or of other models than the
+    embedded ones what is timed here and now.
     """
     if not ladder.is_own:
         stored = stored_clocked("passes", machine)

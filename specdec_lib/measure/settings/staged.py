@@ -1,4 +1,4 @@
-"""Which drafts notebook 03 compares (`specdec measure staged`): a chain and trees, each without a
+"""Which drafts notebook 03b compares (`specdec measure staged`): a chain and trees, each without a
 scout and with three, so that one stage stands beside two; a shallow tree beside copies; and stacks
 of up to four levels.
 """

@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 from specdec_lib.show.figures import theme
 from specdec_lib.show.figures.chart import PLAIN, Chart, check, groups_of, lanes, marks
 from specdec_lib.show.figures.forms import add_bars, add_dots, words_beside
-from specdec_lib.show.figures.theme import GAIN, INK, LOSS, SOURCES, Look, looks, short
+from specdec_lib.show.figures.theme import DARK, GAIN, INK, LOSS, SOURCES, Look, looks, short
 
 PAYS = {"faster": Look(GAIN, hatch="/"), "slower": Look(LOSS, hatch="x")}
 LENGTH_LOOKS = PAYS | {f"{name}, chosen": replace(one, full=True) for name, one in PAYS.items()}
@@ -24,29 +24,80 @@ RIVALS_ROOM = 78  # characters of a headline right of the longest name, in a wid
 COLOURS = {"verify": "target", "draft passes": "draft", "choice and noise": "bigram"}
 COLOURS |= {"KV moves": "prompt", "tree": theme.STRANGERS[6], "n-gram": "n-gram", "host": "context"}
 PARTS = {name: Look(SOURCES.get(one, one)) for name, one in COLOURS.items()}  # of a round
+SHARE = "share of the counts, before the discount"
 WRITTEN = 0.07  # of the longest bar: a shorter piece has no room for its number
 
 
-def distributions(table: pd.DataFrame) -> go.Figure:
+def distributions(table: pd.DataFrame, *, x_title: str = "token") -> go.Figure:
     """Probabilities of the same outcomes under several distributions: a bar per outcome and
-    distribution, side by side in the table's order, every other distribution in its full colour.
+    distribution, side by side in the table's order, and the last distribution as dots on the bars
+    of the first, where they stand if both are one.
 
-    table    a row per outcome and distribution: `token` (the outcome's text, white space shown),
-             `distribution` (its name) and `probability` (0 to 1, written on the bar)
+    table      a row per outcome and distribution: `token` (the outcome's text, white space shown),
+               `distribution` (its name) and `probability` (0 to 1, written at the mark)
+    x_title    what an outcome is
     """
     check(table, "", "token distribution probability")
-    place = lanes(table, "token", "distribution", 0.8)
-    rows = marks(table, place, "probability", series="distribution")
-    rows["text"] = [f"{value:.2f}".removeprefix("0") if value else "0" for value in rows["y"]]
+    *names, dotted = theme.names_of(table["distribution"])
+    bars = table[table["distribution"] != dotted]
+    rows = marks(
+        bars, lanes(bars, "token", "distribution", 0.8), "probability", series="distribution"
+    )
+    numbers = [f"{value:.2f}".removeprefix("0") if value else "0" for value in rows["y"]]
+    rows["text"] = np.where(rows["series"] == names[0], "", numbers)
     tokens = theme.names_of(table["token"])
-    styles = looks(table["distribution"])
+    styles = looks(names)
     for number, (name, one) in enumerate(styles.items()):
         styles[name] = replace(one, hatch="", full=number % 2 == 0)
-    chart = Chart(wide=34 * len(rows), high=320, x="token", y="probability")
-    add_bars(chart, rows, styles, width=0.75 / len(styles)).start_at_zero("y", 1.15, top=1.08)
+    chart = Chart(wide=34 * len(rows), high=320, x=x_title, y="probability")
+    add_bars(chart, rows, styles, width=0.75 / len(styles))
+    first = rows[rows["series"] == names[0]].set_index("token")["x"]
+    own = table[table["distribution"] == dotted]
+    dots = marks(own, own["token"].map(first), "probability", series="distribution")
+    dots["text"] = dots["y"].map("{:.2f}".format).str.removeprefix("0")
+    add_dots(chart, dots, {dotted: Look(DARK, symbol="diamond")}, size=9)
+    chart.start_at_zero("y", 1.15, top=1.08)
     chart.name_places("x", [theme.visible(token, 12) for token in tokens])
     chart.axis("x", tickangle=0 if len(tokens) <= 10 else -40, showline=False)
     return chart.titled("Probability of each outcome under each distribution")
+
+
+def back_off(table: pd.DataFrame, *, after: str) -> go.Figure:
+    """What a Katz table says follows one history: a bar per word, coloured by the history that
+    its probability comes from, with a hollow diamond at its share of the counts.
+
+    table    a row per word: `word`, `probability` (0 to 1), `history` (the words after which it was
+             counted) and `share` (of what was counted after the whole history, before the discount;
+             NaN: never seen there)
+    after    the whole history, for the headline
+    """
+    check(table, "word", "probability history share")
+    place = lanes(table, "word")
+    rows = marks(table, place, "probability", series="history", text="probability")
+    chart = Chart(wide=max(460, 68 * len(rows)), high=320, x="next word", y="probability")
+    add_bars(chart, rows, width=0.6)
+    shares = marks(table, place, "share").assign(series=SHARE).dropna(subset=["share"])
+    add_dots(chart, shares, {SHARE: Look(DARK, symbol="diamond-open")}, size=9)
+    chart.name_places("x", table["word"]).start_at_zero("y", 1.12)
+    return chart.titled(f"What follows “{after}”, and which history says so")
+
+
+def film_strip(table: pd.DataFrame) -> go.Figure:
+    """A few rounds of several methods on one time axis: a row per method, a bar per pass of a
+    model, as long as the pass takes, with the tokens that a pass of the target gave in it.
+
+    table    a row per pass, in order: `method`, `model`, `start` and `milliseconds`, `inside` (what
+             stands in its bar), and `said` (behind a method's last bar; else "")
+    """
+    check(table, "method start", "model milliseconds inside said")
+    rows = marks(table, "milliseconds", lanes(table, "method"), series="model")
+    rows = rows.assign(base=rows["start"], text=rows["said"])
+    high = 56 + 46 * rows["method"].nunique()
+    chart = Chart(wide=860, high=high, x="milliseconds")
+    styles = {name: replace(look, hatch="") for name, look in looks(rows["series"]).items()}
+    add_bars(chart, rows, styles, lying=True, width=0.56)
+    chart.name_places("y", rows["method"]).start_at_zero("x", 1.36)
+    return chart.titled("Three rounds of each method, pass by pass")
 
 
 def chain_lengths(table: pd.DataFrame, *, length: int, title: str) -> go.Figure:

@@ -25,6 +25,7 @@ from specdec_lib.show.figures.theme import (
 
 HIGHEST = 0.5  # draft cost of the map, unless a mark stands higher
 HERE = "here"
+RIDGE = 5  # times lower its line ends below the roof: words of points stand further down
 RANKS = 4  # of guesses, in the match table
 MAP_LOOKS = {HERE: Look("#E69F00", symbol="star")}
 
@@ -50,7 +51,13 @@ def match_rates(table: pd.DataFrame) -> go.Figure:
 
 
 def surface(
-    table: pd.DataFrame, *, best: Sequence[int], across: str, down: str, prompts: int
+    table: pd.DataFrame,
+    *,
+    best: Sequence[int],
+    across: str,
+    down: str,
+    prompts: int,
+    about: str = "",
 ) -> go.Figure:
     """Counted SWI over two entries of the K matrix: a cell per pair with the number in it; a frame
     around one.
@@ -59,6 +66,7 @@ def surface(
     best            the k1 and k2 of the cell that has a frame
     across, down    what k1 and k2 count, for the axes
     prompts         that it was counted on, for the headline
+    about           of which texts and drafts, for the headline
 
     Raises ValueError if the framed cell has no value.
     """
@@ -71,8 +79,8 @@ def surface(
     high = 106 + 30 * max(5, grid.shape[0])
     chart = Chart(wide=min(780, wide), high=high, x=across, y=down)
     add_cells(chart, grid, name="SWI", framed=best)
-    words = f"{grid.loc[best[1], best[0]]:.2f} in the frame, at {tuple(best)}"
-    return chart.titled(f"Counted SWI over K ({prompts} prompts): {words}")
+    words = f"Counted SWI over K ({prompts} prompts{about and f', {about}'})"
+    return chart.titled(f"{words}: {grid.loc[best[1], best[0]]:.2f} framed")
 
 
 def speed_surface(table: pd.DataFrame, *, about: str) -> go.Figure:
@@ -196,14 +204,14 @@ def roofline(
     rows = marks(table, "intensity", "flops_per_second", series="kind")
     limit = np.where(rows["x"] < ridge, "bandwidth line", "compute roof")
     rows["text"] = [
-        f"{escape(point)}, {100 * share:.{0 if share >= 0.01 else 2}f} % of the {lower}"
+        f" {escape(point)}:<br> {100 * share:.{0 if share >= 0.01 else 2}f} % of the {lower}"
         for point, share, lower in zip(table["point"], shares, limit, strict=True)
     ]
     paper = {"paper": Look(INK, symbol="diamond-open")}
     ours = {"ours": Look(GAIN)}
     add_dots(chart, rows[rows["series"] == "paper"], paper, size=11, by="measured")
     add_dots(chart, rows[rows["series"] == "ours"], ours, size=11, by="predicted")
-    chart.figure.update_traces(textposition="bottom right", selector={"mode": "markers+text"})
+    chart.figure.update_traces(textposition="middle right", selector={"mode": "markers+text"})
     for axis, ends in (("x", xs), ("y", ys)):
         low, high = map(math.log10, ends)
         ticks = [10.0**power for power in range(math.ceil(low), math.floor(high) + 1)]
@@ -232,6 +240,7 @@ def _draw_roof(
     dotted = {"color": INK, "dash": "dot", "width": 1.2}
     heights = [bandwidth * left, roof, roof]
     figure.add_scatter(x=[left, ridge, right], y=heights, line=solid, **quiet)
+    bottom = max(bottom, roof / RIDGE)
     figure.add_scatter(x=[ridge, ridge], y=[bottom, roof], line=dotted, **quiet)
     middle = math.sqrt(left * ridge)
     for x, y, text, side in (

@@ -26,7 +26,7 @@ KEY = 46
 LEGEND_ROW = 24
 # pixels
 HEADLINE = 21
-HEADLINE_LETTER = 8.0
+HEADLINE_LETTER = 8.2
 Numbers = str | float | Sequence[float] | pd.Series
 
 
@@ -240,7 +240,7 @@ class Chart:
         if plain == "y":
             self.figure.add_hline(1, **PLAIN)
         layout: Any = self.figure.layout
-        room = room or int((layout.width - 60) / HEADLINE_LETTER)
+        room = room or int((layout.width - 84) / HEADLINE_LETTER)
         lines = textwrap.wrap(text, room) + textwrap.wrap(self._behind(bare), room)
         traces: Any = self.figure.data
         names = [trace.name for trace in traces if trace.showlegend]

@@ -9,6 +9,7 @@ from specdec_lib.show.figures.chart import Chart, check, lanes, marks, span_of
 from specdec_lib.show.figures.forms import add_diagonal, add_dots
 from specdec_lib.show.figures.theme import PAPERS, SOURCES, Look, escape, looks, names_of
 
+WIDE = 3  # times the slowest
 WIDEST = 26  # pixels across the dot of the most tokens
 EWIF_LOOKS = {
     "printed": PAPERS[0],
@@ -97,7 +98,7 @@ def calibration_curve(table: pd.DataFrame) -> go.Figure:
     add_diagonal(chart, (-0.02, 1.02), name="perfectly calibrated")
     share = rows["at_risk"] / max(1.0, float(rows["at_risk"].max()))
     rows["size"] = np.maximum(WIDEST * np.sqrt(share), 7)
-    add_dots(chart, rows, {"": Look(SOURCES["draft"])}, joined=1)
+    add_dots(chart, rows, {"": Look(SOURCES["draft"])})
     return chart.titled("Is the draft's confidence right? Larger areas: more guesses")
 
 
@@ -121,8 +122,9 @@ def predicted_tokens(table: pd.DataFrame) -> go.Figure:
 
 def predicted_speeds(table: pd.DataFrame) -> go.Figure:
     """Measured against predicted tokens per second: a dot per setting, with an interval; on the
-    diagonal they agree, in the band to within 10 %. A panel per sampler. The headline has the
-    median error, the largest median of one kind, and the largest error.
+    diagonal they agree, in the band to within 10 %. A panel per sampler; logarithmic axes where the
+    quickest is `WIDE` times the slowest. The headline has the median error, the largest error, and
+    the largest median of one kind.
 
     table    a row per setting: `name`, `series` (its kind), `sampling`, `predicted` and `measured`
              (both tokens per second) with its 95 % interval `low` to `high`
@@ -137,14 +139,18 @@ def predicted_speeds(table: pd.DataFrame) -> go.Figure:
     y = "measured, in tokens per second"
     chart = Chart(rows["panel"], wide=395, high=444, x=x, y=y, gap=0.04)
     least, most = span_of(rows[["x", "y", "low", "high"]])
-    add_diagonal(chart, (0.94 * least, 1.06 * most), name="as predicted", near=0.1)
+    ends = (0.94 * least, 1.06 * most)
+    add_diagonal(chart, ends, name="as predicted", near=0.1)
+    if most > WIDE * least:
+        ticks = [one for one in (10, 20, 30, 50, 100, 200, 300, 500, 1000) if least <= one <= most]
+        chart.count_in_factors("x", ticks, ends).count_in_factors("y", ticks, ends)
     add_dots(chart, rows)
     errors = (rows["x"] / rows["y"] - 1).abs()
     medians = errors.groupby([rows["panel"], rows["series"]]).median()
     return chart.titled(
         f"Measured against predicted, {len(table)} settings: median error {errors.median():.1%},"
-        f" of the worst kind ({', '.join(filter(None, medians.idxmax()))}) {medians.max():.1%};"
-        f" largest {errors.max():.1%}"
+        f" largest {errors.max():.1%}; worst kind ({', '.join(filter(None, medians.idxmax()))}):"
+        f" {medians.max():.1%}"
     )
 
 
@@ -160,16 +166,17 @@ def ablation(table: pd.DataFrame, *, value_title: str) -> go.Figure:
 
     table          a row per dot: `shape` ("chain" or "tree"), `stages` (1 or 2), `sampling`, and
                    `value` with its 95 % interval `low` to `high`
-    value_title    what `value` is, with its unit, for the axis
+    value_title    what `value` is, with its unit, for the axis; plain decoding is dotted at 1
     """
     check(table, "shape stages sampling", "low value high")
     table, shapes = table.sort_values("stages", kind="stable"), sorted(names_of(table["shape"]))
     by = {"series": "shape", "panel": "sampling", "ends": "low value high", "text": "value"}
     rows = marks(table, lanes(table, "stages", "shape", 0.34, shapes), "value", **by)
     chart = Chart(rows["panel"], wide=320, y=value_title)
-    add_dots(chart, rows, looks(shapes), size=11).start_at_zero("y", 1.1)
+    add_dots(chart, rows, looks(shapes), size=11)
+    chart.axis("y", range=span_of(rows[["low", "high"]].assign(plain=1.0), 0.1, 0.06))
     chart.name_places("x", table["stages"].map("{} stages".format).replace("1 stages", "1 stage"))
-    return chart.titled("One stage against two, for a chain and for a tree")
+    return chart.titled("One stage against two, for a chain and for a tree", plain="y")
 
 
 def speed_sweep(table: pd.DataFrame) -> go.Figure:

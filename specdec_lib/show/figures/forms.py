@@ -66,7 +66,7 @@ def add_dots(
         if not bands:
             _add_intervals(chart, dots, own, value, look.colour)
         if "size" in own:
-            dots.update(marker={"size": list(own["size"]), "opacity": 0.75})
+            dots.update(marker={"size": list(own["size"]), "opacity": 0.5})
         chart.add(dots, panel)
         words_beside(chart, own, lying=lying, away=size)
     return chart

@@ -85,7 +85,7 @@ def claim_maps(table: pd.DataFrame, points: pd.DataFrame, *, about: str) -> go.F
     claims = names_of(table["claim"])
     x = "a pass over 16 rows ÷ over one"
     y = "a draft's pass ÷ the target's"
-    chart = Chart(claims, wide=340, high=250, columns=min(3, len(claims)), x=x, y=y, gap=0.03)
+    chart = Chart(claims, wide=255, high=250, columns=min(4, len(claims)), x=x, y=y, gap=0.02)
     for number, claim in enumerate(claims):
         own = table[table["claim"] == claim]
         grid = own.pivot(index="draft", columns="sixteen", values="gain")

@@ -71,11 +71,10 @@ def prompt_gains(table: pd.DataFrame, *, before: str, after: str, about: str = "
     chart.axis("x", range=[0, most + 1], showticklabels=False, showgrid=False)
     chart.axis("y", range=span_of(rows[["y"]].assign(plain=1.0), 0.06, 0.06))
     slower = rows.groupby("panel", sort=False)["y"].agg(lambda own: (own < 1).mean())
-    said = "; ".join(f"{panel}: slower on {100 * share:.0f} %" for panel, share in slower.items())
-    return chart.titled(
-        f"What {after} gains over {before}{about and f' ({about})'}, by prompt ({most}); {said}",
-        plain="y",
-    )
+    shares = [f"{100 * share:.0f} % ({panel})" for panel, share in slower.items()]
+    said = f"slower on {', '.join(shares)}"
+    names = f"{after[0].upper()}{after[1:]} beside {before}"
+    return chart.titled(f"{names}, {most} prompts{about and f' ({about})'}; {said}", plain="y")
 
 
 def walltimes(table: pd.DataFrame) -> go.Figure:

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
+from plotly.colors import sample_colorscale
 
 from specdec_lib.core.tree.shape import children_of
 from specdec_lib.show.figures import theme
 from specdec_lib.show.figures.chart import check, named_rows
-from specdec_lib.show.figures.theme import DARK, GAIN, INK, escape, looks, tint, visible
+from specdec_lib.show.figures.theme import DARK, GAIN, INK, escape, looks, tint, visible, wrap
 
 Spot = tuple[float, float]
 THIN = {"color": INK, "width": 1.3}
@@ -30,6 +31,10 @@ CHARACTER = 8.2
 LINE = 26.0
 COLUMNS = 92  # characters before a line is broken
 INSET = 8.0  # pixels left of the text
+SURVIVAL_BINS = 5  # shades of a text by how likely a guess survives
+# pixels, of the tokens of one proposal
+WIDE_BOX = 40.0
+BETWEEN_BOXES = 10.0
 
 
 def shapes(table: pd.DataFrame, *, title: str) -> go.Figure:
@@ -77,9 +82,10 @@ def _nodes(table: pd.DataFrame) -> go.Scatter:
     hover = "{shape}: depth {depth}, rank {rank}<br>accepted with probability {probability:.3g}"
     named = table.assign(shape=table["shape"].map(escape)).to_dict("records")
     said = [hover.format_map(row) for row in named]
-    table = table.assign(text=numbers.replace({".00": "0", "1.00": "1"}), hover=said)
+    table = table.assign(text=numbers.replace({".00": "<.01", "1.00": "1"}), hover=said)
     ink = ["#FFFFFF" if shade > DEEP else DARK for shade in shades]
-    look = {"mode": "markers+text", "marker": marker, "textfont": {"color": ink}}
+    sizes = [9 if text.startswith("<") else 10.5 for text in table["text"]]
+    look = {"mode": "markers+text", "marker": marker, "textfont": {"color": ink, "size": sizes}}
     return words_trace(table, 10.5).update(look)
 
 
@@ -97,7 +103,8 @@ def origins(table: pd.DataFrame, *, title: str = "") -> go.Figure:
     for source, look in looks(table["source"]).items():
         count = int((table["source"] == source).sum())
         share = f"{escape(source)} {count / len(table):.0%} ({count})"
-        traces.append(boxes_trace(pieces[pieces["source"] == source], look.colour, name=share))
+        boxes = boxes_trace(pieces[pieces["source"] == source], look.colour, name=share)
+        traces.append(boxes.update(line={"width": 0}))  # outlines of neighbours would overlap
     first = pieces[pieces["round"] != pieces["round"].shift()]
     bars = zip(first["left"] - 0.6, first["top"] - 3, first["bottom"] + 3, strict=True)
     starts = [[(left, top), (left, bottom)] for left, top, bottom in bars]
@@ -120,7 +127,7 @@ def _lay_out(table: pd.DataFrame) -> pd.DataFrame:
     """
     pieces: list[dict[Any, Any]] = []
     line = column = 0
-    for row in table[["token", "source", "round"]].to_dict("records"):
+    for row in table.to_dict("records"):
         for part in str(row["token"]).expandtabs(4).replace("\n", "⏎\n").splitlines(True) or [""]:
             shown = (mark if mark.isprintable() else "·" for mark in part.removesuffix("\n"))
             text = "".join(shown) or "∅"
@@ -138,6 +145,74 @@ def _lay_out(table: pd.DataFrame) -> pd.DataFrame:
                 line = line + 1
                 column = 0
     return pd.DataFrame(pieces)
+
+
+def survival(table: pd.DataFrame, *, title: str) -> go.Figure:
+    """A text, a token after the other, each in a box that is the darker the likelier a guess
+    survives there; what was copied from the text before is underlined.
+
+    table    a row per token, in the order of the text: `token` (its text), `chance` (that a guess
+             is accepted there, 0 to 1) and `copied` (whether a copy guessed it)
+    """
+    check(table, "", "token chance copied")
+    pieces = _lay_out(table)
+    shade = np.minimum((pieces["chance"] * SURVIVAL_BINS).astype(int), SURVIVAL_BINS - 1)
+    colours = sample_colorscale([[0, "#FFFFFF"], [1, "#5BA6D1"]], SURVIVAL_BINS)
+    traces = []
+    for number, colour in enumerate(colours):
+        low, high = number / SURVIVAL_BINS, (number + 1) / SURVIVAL_BINS
+        boxes = boxes_trace(pieces[shade == number], INK, name=f"{low:.1f} to {high:.1f}")
+        traces.append(boxes.update(fillcolor=colour, line={"width": 0.5}))
+    copied = pieces[pieces["copied"].astype(bool)]
+    lines = zip(copied["left"], copied["right"], copied["bottom"], strict=True)
+    under = [[(left + 2, low + 2), (right - 2, low + 2)] for left, right, low in lines]
+    traces.append(path_trace(under, {"color": theme.SOURCES["n-gram"], "width": 3}, name="copied"))
+    said = "{token}<br>a guess survives with probability {chance:.2f}"
+    named = pieces.assign(token=pieces["token"].map(str).map(visible).map(escape))
+    pieces["hover"] = [said.format_map(row) for row in named.to_dict("records")]
+    traces.append(words_trace(pieces.assign(text=pieces["text"].str.strip().map(escape))))
+    size = max(640.0, pieces["right"].max() + INSET), pieces["bottom"].max() + 9
+    return sheet(traces, size, title)
+
+
+def cascade(tokens: pd.DataFrame, brackets: pd.DataFrame, *, title: str) -> go.Figure:
+    """One proposal of a cascade: its tokens in boxes, coloured by who guessed each, with the
+    target's verdict above, and below them a bracket per part: who handed it up, by which entry
+    of K.
+
+    tokens      a row per token, in order: `token` (its text), `source` (who guessed it) and
+                `verdict` (what stands above it)
+    brackets    a row per bracket: `first` and `last` (the tokens that it spans, from 0), `level`
+                (0: what the target is handed, 1: what its reviewer is handed, …) and `said` (its
+                words)
+    """
+    check(tokens, "", "token source verdict")
+    check(brackets, "", "first last level said")
+    shown = [visible(str(one)) for one in tokens["token"]]
+    wide = np.array([max(WIDE_BOX, CHARACTER * len(one) + 14) for one in shown])
+    left = INSET + np.cumsum(wide + BETWEEN_BOXES) - wide - BETWEEN_BOXES
+    own = tokens.assign(left=left, right=left + wide, top=LINE, bottom=2 * LINE, y=1.5 * LINE)
+    own = own.assign(x=left + wide / 2, text=[*map(escape, shown)])
+    traces = [
+        boxes_trace(own[own["source"] == source], look.colour, name=escape(source))
+        for source, look in looks(own["source"]).items()
+    ]
+    over = own.assign(text=own["verdict"].map(escape), y=LINE / 2)
+    traces += [words_trace(own), words_trace(over, 13)]
+    ends = own.reset_index(drop=True)
+    paths = []
+    words = []
+    for one in named_rows(brackets):
+        start, stop = ends["left"][one.first], ends["right"][one.last]
+        height = 2 * LINE + 14 + 46 * one.level
+        paths.append([(start, height - 8), (start, height), (stop, height), (stop, height - 8)])
+        text = wrap(one.said, max(10, int((stop - start) / 6.4)))
+        lines = text.count("<br>") + 1
+        words.append({"x": (start + stop) / 2, "y": height + 8 * lines + 2, "text": text})
+    traces += [path_trace(paths, {"color": INK, "width": 2}), words_trace(pd.DataFrame(words), 12)]
+    deepest = int(brackets["level"].max())
+    size = max(640.0, float(own["right"].max()) + INSET), 2 * LINE + 62 + 46 * deepest
+    return sheet(traces, size, title)
 
 
 def sheet(traces: Sequence[go.Scatter], size: Spot, title: str) -> go.Figure:

@@ -90,8 +90,8 @@ def free_drafts(table: pd.DataFrame) -> go.Figure:
 
 def verifiers(table: pd.DataFrame) -> go.Figure:
     """Tokens per round of each verification rule ÷ those of `reject` on independent children, of
-    the same prompts: a row per rule and kind of siblings, the bound last and hollow, a lying dot
-    per sampler, with an interval; a panel per shape of draft.
+    the same prompts: a row per kind of siblings and rule, below the rules of a kind their bound,
+    hollow; a lying dot per sampler, with an interval; a panel per shape of draft.
 
     table    as `summarise_rules` gives it: `sampling`, `shape` (of the draft), `rule` ("bound":
              what no rule can exceed), `siblings` ("ranked", "top", "iid" or "distinct"), `ratio`
@@ -105,7 +105,8 @@ def verifiers(table: pd.DataFrame) -> go.Figure:
         bound=bound,
         name=table["rule"].replace(RULE_NAMES) + ", " + table["siblings"],
         series=table["sampling"] + np.where(bound, ", bound", ""),
-    ).sort_values("bound", kind="stable")
+        kind=table["siblings"].map(names_of(table["siblings"]).index),
+    ).sort_values(["kind", "bound"], kind="stable")
     by = {"panel": "shape", "series": "series", "ends": ends, "note": "{prompts} prompts"}
     order = names_of(table["sampling"])
     rows = marks(table, "ratio", lanes(table, "name", "sampling", 0.66, order), **by)
@@ -116,7 +117,7 @@ def verifiers(table: pd.DataFrame) -> go.Figure:
     x = "tokens per round ÷ those of reject, iid (dotted)"
     chart = Chart(rows["panel"], wide=420, high=high, x=x, gap=0.04)
     add_dots(chart, rows, styles, lying=True, size=8).name_places("y", rows["name"], longest=30)
-    for edge in range(1, rows["name"].nunique()):
+    for edge in rows.groupby("kind")["name"].nunique().cumsum()[:-1]:
         chart.figure.add_hline(y=edge - 0.5, **BETWEEN)
     span = span_of(rows[["x", "low", "high"]].assign(reject=1.0), 0.06, 0.06)
     chart.axis("x", range=span, showline=True)
@@ -132,12 +133,14 @@ def passes(table: pd.DataFrame) -> go.Figure:
     """
     check(table, "draft scout sampling", "low passes high")
     by = {"series": "scout", "panel": "sampling", "text": "passes", "ends": "low passes high"}
-    rows = marks(table, "passes", lanes(table, "draft", "scout"), **by)
+    rows = marks(table, "passes", lanes(table, "draft", "scout", 0.8), **by)
     drafts, scouts = rows[["draft", "scout"]].nunique()
-    high = 80 + drafts * (24 + 20 * scouts)
+    high = 60 + drafts * (10 + 18 * scouts)
     chart = Chart(rows["panel"], wide=360, high=high, x="draft passes per round, counted")
     add_dots(chart, rows, lying=True, size=10).start_at_zero("x", ROOM)
     chart.name_places("y", rows["draft"])
+    for edge in range(1, drafts):
+        chart.figure.add_hline(y=edge - 0.5, **BETWEEN)
     return chart.titled("Passes of the draft in a round, by the scout that guesses before it")
 
 

@@ -16,7 +16,14 @@ from typing import TYPE_CHECKING
 from specdec_lib.core.files import write_together
 from specdec_lib.suite.gallery.beside import numbers_beside, read_scorecard
 from specdec_lib.suite.gallery.manifest import Manifest, read_manifest
-from specdec_lib.suite.notebook import NOTEBOOKS, read_cells, read_introduction, read_parameters
+from specdec_lib.suite.notebook import (
+    NOTEBOOKS,
+    number_of,
+    numbered,
+    read_cells,
+    read_introduction,
+    read_parameters,
+)
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -61,8 +68,8 @@ def build(folder: Path, *, notebooks: Path = NOTEBOOKS) -> Path:
 
 def chapters_of(notebooks: Path) -> list[Path]:
     """The notebooks in the order of their chapters: the scorecard first, the others by number."""
-    found = notebooks.glob("[0-9][0-9]_*.ipynb")
-    return sorted(found, key=lambda path: (not path.stem.endswith("_scorecard"), path.name))
+    found = numbered(notebooks)
+    return sorted(found, key=lambda path: not path.stem.endswith("_scorecard"))
 
 
 def render(template: str, chapters: Sequence[Mapping[str, object]]) -> str:
@@ -91,7 +98,7 @@ def figure_files(folder: Path, notebook: Path) -> dict[str, set[str]]:
     in which the notebook names them, others last.
     """
     found: dict[str, set[str]] = {}
-    for path in sorted(folder.glob(f"{notebook.stem[:2]}_*")):
+    for path in sorted(folder.glob(f"{number_of(notebook.stem)}_*")):
         if path.suffix in KINDS:
             found.setdefault(path.stem, set()).add(path.suffix[1:])
     code = "".join(source for kind, source in read_cells(notebook) if kind == "code")
@@ -116,6 +123,7 @@ def _chapter(notebook: Path, folder: Path, scores: "DataFrame | None") -> dict[s
         cards.append(card)
     return {
         "name": notebook.stem,
+        "number": number_of(notebook.stem),
         "manifest": manifest,
         "link": Path(os.path.relpath(notebook, folder)).as_posix(),
         "introduction": read_introduction(notebook),

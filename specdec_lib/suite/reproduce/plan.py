@@ -11,7 +11,7 @@ from typing import Any
 
 from specdec_lib.core.files import REPOSITORY, file_digest
 from specdec_lib.suite.gallery.manifest import read_manifest
-from specdec_lib.suite.notebook import read_cells, read_parameters
+from specdec_lib.suite.notebook import number_of, numbered, read_cells, read_parameters
 
 PROFILES = ("smoke", "full")
 KINDS = {kind.__name__: kind for kind in (int, float, str, bool, list, dict)}
@@ -98,14 +98,14 @@ def choose_notebooks(folder: Path, only: Sequence[str] = ()) -> list[Path]:
     """The numbered notebooks of a folder, in order; with `only`, those of that number or name.
     Raises ValueError if there is none, or one of `only` names none.
     """
-    notebooks = sorted(folder.glob("[0-9][0-9]_*.ipynb"))
+    notebooks = numbered(folder)
     if not notebooks:
         raise ValueError(f"there is no notebook called like 00_name.ipynb in {folder}")
-    there = {name: path.stem for path in notebooks for name in (path.stem[:2], path.stem)}
+    there = {name: path.stem for path in notebooks for name in (number_of(path.stem), path.stem)}
     if unknown := [one for one in only if one not in there]:
         names = ", ".join(dict.fromkeys(there.values()))
         raise ValueError(f"--only {', '.join(unknown)} names no notebook; there are {names}")
-    return [path for path in notebooks if not only or {path.stem, path.stem[:2]} & {*only}]
+    return [path for path in notebooks if not only or {path.stem, number_of(path.stem)} & {*only}]
 
 
 def plan_runs(
@@ -139,7 +139,7 @@ def plan_runs(
     for path, known in declared.items():
         kinds = {name: one["inferred_type_name"] for name, one in known.items()}
         full = _profile_values(path, profile)
-        check_parameters(full, kinds, path, f"{profile}/{path.stem[:2]}.yml")
+        check_parameters(full, kinds, path, f"{profile}/{number_of(path.stem)}.yml")
         own = {name: parse_value(given[name], kinds[name]) for name in given if name in kinds}
         check_parameters(own, kinds, path, "--set")
         runs.append(NotebookRun(path, figures, profile, full | own))
@@ -159,7 +159,7 @@ def _profile_values(notebook: Path, profile: str) -> dict[str, object]:
     """What a profile sets in a notebook: for "full" what `full/NN.yml` holds, else nothing."""
     import yaml
 
-    source = notebook.parent / profile / f"{notebook.stem[:2]}.yml"
+    source = notebook.parent / profile / f"{number_of(notebook.stem)}.yml"
     if not source.is_file():
         return {}
     try:

@@ -21,7 +21,13 @@ from specdec_lib.core.files import (
 from specdec_lib.core.locking import only_process
 from specdec_lib.suite.gallery.building import KINDS, build
 from specdec_lib.suite.gallery.manifest import Manifest, made_here, read_manifest
-from specdec_lib.suite.notebook import NOTEBOOKS, as_template, read_parameters, store_outputs
+from specdec_lib.suite.notebook import (
+    NOTEBOOKS,
+    as_template,
+    number_of,
+    read_parameters,
+    store_outputs,
+)
 from specdec_lib.suite.reproduce.checking import SAME, compared_tables
 from specdec_lib.suite.reproduce.plan import NotebookRun, choose_notebooks, plan_runs
 
@@ -129,7 +135,7 @@ def _check(runs: Sequence[NotebookRun]) -> int:
         for run, again in zip(runs, apart, strict=True):
             manifest = read_manifest(again.manifest)
             if manifest is not None and manifest.state == "finished":
-                found += compared_tables(run.figures, again.figures, run.name[:2])
+                found += compared_tables(run.figures, again.figures, number_of(run.name))
     for name, difference in found:
         print(f"{name}: {difference}")
     same = sum(difference == SAME for _, difference in found)
@@ -160,7 +166,7 @@ def run_notebook(run: NotebookRun, *, refresh: bool = False) -> str:
     try:
         error = _execute(run)
         if refresh and not error:
-            store_outputs(run.kept, run.notebook)
+            store_outputs(run.kept, run.notebook, run.figures)
     except (OSError, ValueError) as problem:  # such as a full disk
         error = explain_failure(problem, run)
     say(f"{run.name}: {'failed' if error else 'finished'} after {time.monotonic() - clock:.1f} s")
@@ -237,7 +243,7 @@ def _environment(figures: Path) -> Iterator[None]:
 
 def _figure_files(run: NotebookRun) -> set[tuple[Path, int, int]]:
     """The notebook's figure files, each with what changes when it is written anew."""
-    paths = run.figures.glob(f"{run.name[:2]}_*")
+    paths = run.figures.glob(f"{number_of(run.name)}_*")
     found = [(path, path.stat()) for path in paths if path.suffix in KINDS]
     return {(path, one.st_ino, one.st_mtime_ns) for path, one in found}
 

@@ -26,7 +26,7 @@ def cascades(
     out: Out = None,
     scheduler: Scheduler = None,
 ) -> None:
-    """The tables of notebook 04 by replay: cascade_*.csv.
+    """The tables of notebooks 04 to 04c by replay: cascade_*.csv.
 
     Settings are tuned on development prompts and measured on held-out ones, at the passes that
     `measure passes` timed on this machine, else at those of the README's. An interrupted run goes

@@ -19,7 +19,7 @@ def staged(
     csv: Csv = None,
     scheduler: Scheduler = None,
 ) -> None:
-    """The sweep behind notebook 03, on held-out prompts; an interrupted run goes on."""
+    """The sweep behind notebook 03b, on held-out prompts; an interrupted run goes on."""
     from specdec_lib.measure.cluster import opened
     from specdec_lib.measure.domain_table import LADDER, STAGED, measure_staged
     from specdec_lib.measure.target_text import judged_prompts

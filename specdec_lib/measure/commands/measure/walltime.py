@@ -27,7 +27,7 @@ def walltime(
     cascade without each of its ideas, or with another entry or lenience. Finished prompts are kept.
     """
     from specdec_lib.measure.cascade.variants import DEVELOPMENT, measure_walltime
-    from specdec_lib.measure.machine import clocked_file
+    from specdec_lib.measure.machine import HERE, clocked_file
     from specdec_lib.measure.price_map import timed_prices
     from specdec_lib.measure.quiet import Quiet
     from specdec_lib.measure.target_text import prompts_of_splits
@@ -35,5 +35,5 @@ def walltime(
     use_threads(1)  # before the machine is named: its threads are part of the name
     (place,) = table_places(csv, prompts, clocked_file("walltime"))
     both = prompts_of_splits(prompts, DEVELOPMENT, limit)
-    write_csv(measure_walltime(both, timed_prices(), Quiet(busy)), place, 5)
+    write_csv(measure_walltime(both, timed_prices(HERE), Quiet(busy)), place, 5)
     print_where([place])
