@@ -206,7 +206,7 @@ def test_the_share_of_the_roof_is_of_the_lower_limit():
     points = pd.DataFrame({"intensity": [1.0, 100.0], "flops_per_second": [5.0, 5.0]})
     machine = {"bytes_per_second": 10.0, "flops_per_second": 50.0, "name": ""}
     figure = figures.roofline(points.assign(point="p", kind="ours"), **machine)
-    said = "p, 50 % of the bandwidth line", "p, 10 % of the compute roof"
+    said = " p:<br> 50 % of the bandwidth line", " p:<br> 10 % of the compute roof"
     assert [trace.text for trace in figure.data if trace.text] == [said]
 
 

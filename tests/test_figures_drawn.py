@@ -17,7 +17,12 @@ STORED = Path(__file__).parents[1] / "figures"
 
 
 def stored(name: str) -> pd.DataFrame:
-    texts = name in ("00_exact", "00_origins")  # a token may look like a missing number
+    texts = name in (
+        "00_exact",
+        "00_origins",
+        "03_survival",
+        "04_cascade",
+    )  # a token may look like a missing number
     return pd.read_csv(STORED / f"{name}.csv", keep_default_na=not texts)
 
 
@@ -40,6 +45,7 @@ YIELDS = pd.DataFrame([("a tree", 9, 1.2, 2.2)], columns=YIELD_COLUMNS).assign(
 )
 DEPTH = {"x": "depth", "x_title": "<d>"}
 MATRIX = {"best": (2, 1), "across": "a", "down": "b", "prompts": 9}
+BRACKETS = pd.DataFrame([(0, 2, 0, "<K>")], columns=["first", "last", "level", "said"])
 BYTES = {"title": "", "y_title": "", "by": "counted"}
 
 # figures of a stored table; then those of another table, or that take more
@@ -50,13 +56,17 @@ match_rates=02_gaps stages=03b_stages passes=03b_passes
 ewif_by_drafters=04b_ewif position=04b_position swi_by_prices=04b_swi walltimes=04b_walltime
 paper_speed_ups=03b_speed_ups free_drafts=04c_free latency=05_latency predicted_speeds=05_predicted
 setting_speed_ups=05_settings plans=05_plans off_switches=05_off_switch versus=05_versus
-verifiers=07_verifiers scorecard=06_scorecard waterfall=06_steps idea_ratios=06_ideas
+film_strip=03_strip verifiers=07_verifiers scorecard=06_scorecard waterfall=06_steps
+idea_ratios=06_ideas
 """.split()
 CASES = {figure: (name, {}) for figure, name in (pair.split("=") for pair in PLAIN)} | {
     "shapes": ("01_shapes", {"title": ""}),
     "acceptance": ("02_depth", DEPTH),
     "kinds": ("02_domain", {"x_title": ""}),
     "ablation": ("03b_ablation", {"value_title": ""}),
+    "history_bars": ("03_back_off", {"after": "<on> the"}),
+    "shaded_text": ("03_survival", {"title": ""}),
+    "cascade": ("04_cascade", {"brackets": BRACKETS, "title": ""}),
     "paper_and_ours": ("03b_bandwidth", BYTES),
     "prompt_gains": ("03b_prompts", {"before": "a", "after": "<b>"}),
     "yields": (YIELDS, {}),
@@ -74,7 +84,7 @@ CASES = {figure: (name, {}) for figure, name in (pair.split("=") for pair in PLA
 }
 SEVERAL = (  # marks of one figure that agree in everything but their numbers
     "distributions origins budget_curves acceptance kinds calibration_curve predicted_tokens"
-    " roofline predicted_speeds"
+    " roofline predicted_speeds shaded_text cascade"
 ).split()
 
 

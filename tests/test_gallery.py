@@ -119,7 +119,7 @@ def test_the_page_is_whole_offline_and_links_to_what_is_there(stored):
     images = [attributes for tag, attributes in read.found if tag == "img"]
     assert len(images) == len(STORED) and all(int(one["width"] or 0) > 100 for one in images)
     pages = [one for _, one in read.found if "data-page" in one]
-    assert len(pages) == 2 * len(list(stored.glob("[0-9][0-9]_*.html")))
+    assert len(pages) == 2 * len(list(stored.glob("[0-9][0-9]*_*.html")))
     for link in pages:  # to the image, where the script of interactive figures may be missing
         assert link["href"] == (link["data-page"] or "").replace(".html", ".png")
     (stored / "runs").mkdir()

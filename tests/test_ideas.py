@@ -137,7 +137,7 @@ def test_a_race_goes_on_where_its_table_ends(small, tmp_path, monkeypatch):
 
 def test_a_table_keeps_the_prompts_that_are_not_asked_for(small, tmp_path, monkeypatch):
     monkeypatch.setattr(ideas, "cache_folder", lambda: tmp_path / "cache")
-    monkeypatch.setattr(ideas, "MEASURED", tmp_path)
+    monkeypatch.setattr(ideas, "ideas_file", lambda *_, **__: tmp_path / "none.csv")
     plan, place = IdeasPlan(("exact",), "middle", 8), tmp_path / "mine.csv"
     prompts = chosen_prompts("chat", "held-out", 2)
     race_ideas(place, prompts, plan, BUSY).to_csv(place, index=False)

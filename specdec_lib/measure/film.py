@@ -16,6 +16,7 @@ from specdec_lib.workload import Ladder, Prompt
 
 ROUNDS = 3
 FIRST = 1  # the rounds before it, in which drafts read the prompt, are left out
+TOKENS = 64  # of the text, at most: enough for these rounds
 
 
 def film(
@@ -34,12 +35,19 @@ def film(
     drafts    by the method's name
     texts     what the target writes after the prompt
     tables    pass times by model, as `pass_tables` gives them
+
+    Raises ValueError if a text ends before a method had its rounds.
     """
     settings = [Setting(name, draft, GREEDY) for name, draft in drafts.items()]
     found = []
-    played = generations(settings, [prompt], ladder, seed=seed, texts=texts, progress=False)
-    for setting, _, generation in played:
+    limits = {"seed": seed, "max_new_tokens": TOKENS, "progress": False}
+    for setting, _, generation in generations(settings, [prompt], ladder, texts=texts, **limits):
         few = generation.rounds[FIRST : FIRST + ROUNDS]
+        if len(few) < ROUNDS:
+            raise ValueError(
+                f"{setting.name} has {len(generation.rounds)} rounds in what the target writes"
+                f" after {prompt.name}, {FIRST + ROUNDS} are needed: take another prompt"
+            )
         rows = [one for number, played in enumerate(few) for one in _passes(played, number, tables)]
         ends = [*accumulate(one["milliseconds"] for one in rows)]
         tokens = sum(len(played.emitted) for played in few)

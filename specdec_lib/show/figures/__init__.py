@@ -5,10 +5,10 @@ an interval does not hold its value. Colour never carries a meaning alone.
 """
 
 from specdec_lib.show.figures.bars import (
-    back_off,
     chain_lengths,
     distributions,
     film_strip,
+    history_bars,
     paper_and_ours,
     rivals,
     round_ledger,
@@ -43,7 +43,7 @@ from specdec_lib.show.figures.papers import (
     swi_by_prices,
     walltimes,
 )
-from specdec_lib.show.figures.pictures import cascade, origins, shapes, survival
+from specdec_lib.show.figures.pictures import cascade, origins, shaded_text, shapes
 from specdec_lib.show.figures.rounds import mask, step, tree
 from specdec_lib.show.figures.rows import (
     free_drafts,

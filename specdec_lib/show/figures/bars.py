@@ -62,7 +62,7 @@ def distributions(table: pd.DataFrame, *, x_title: str = "token") -> go.Figure:
     return chart.titled("Probability of each outcome under each distribution")
 
 
-def back_off(table: pd.DataFrame, *, after: str) -> go.Figure:
+def history_bars(table: pd.DataFrame, *, after: str) -> go.Figure:
     """What a Katz table says follows one history: a bar per word, coloured by the history that
     its probability comes from, with a hollow diamond at its share of the counts.
 

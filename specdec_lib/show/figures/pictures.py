@@ -147,7 +147,7 @@ def _lay_out(table: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(pieces)
 
 
-def survival(table: pd.DataFrame, *, title: str) -> go.Figure:
+def shaded_text(table: pd.DataFrame, *, title: str) -> go.Figure:
     """A text, a token after the other, each in a box that is the darker the likelier a guess
     survives there; what was copied from the text before is underlined.
 
