@@ -110,7 +110,7 @@ def _with_greys(table: pd.DataFrame) -> dict[str, Look]:
 
 
 def swi_by_prices(table: pd.DataFrame) -> go.Figure:
-    """SWI of drafters by list of prices, the cheapest first: a dot per kind of text with an
+    """SWI of drafters by list of prices, ours from the cheapest: a dot per kind of text with an
     interval, the paper's data sets in grey; plain decoding is dotted at 1. A panel per set of
     drafters.
 
@@ -130,7 +130,7 @@ def swi_by_prices(table: pd.DataFrame) -> go.Figure:
         rows["panel"],
         wide=310,
         high=380,
-        x="prices of a draft's pass, the lowest first",
+        x="list of prices",
         y=y,
         gap=0.03,
     )
