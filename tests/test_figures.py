@@ -133,6 +133,14 @@ def test_a_kind_of_text_has_one_symbol_and_colour_in_whatever_company():
     assert len({look.symbol for look in among.values()}) == 5
 
 
+def test_a_setting_of_a_method_has_the_methods_symbol():
+    sizes = ["chain of 3", "tree of 8, depth 4", "staged tree of 8, depth 4", "cascade of 1 and 4"]
+    found = theme.looks(sizes)
+    methods = theme.looks(["chain", "tree", "staged", "cascade"])
+    for size, method in zip(found.values(), methods.values(), strict=True):
+        assert (size.symbol, size.colour) == (method.symbol, method.colour)
+
+
 def test_passes_are_drawn_as_multiples_of_one_row_and_its_milliseconds_are_written():
     columns = "model runtime rows context_tokens seconds roofline_seconds"
     table = rows(
