@@ -19,9 +19,12 @@ from specdec_lib.measure.acceptance import (
     collect,
     compare_predictions,
     errors,
+    first_guess_rates,
     position_rates,
     predict_tokens,
     predicted_shapes,
+    ranks_by_temperature,
+    ranks_of_models,
     replayed_tokens,
 )
 from specdec_lib.measure.acceptance.by_temperature import measure_temperatures
@@ -31,9 +34,10 @@ from specdec_lib.measure.acceptance.prediction import (
     replayed_guesses,
     taken_ranks,
 )
+from specdec_lib.measure.replaying import generations
 from specdec_lib.measure.settings.setting import Setting
 from specdec_lib.measure.target_text import chosen_prompts
-from specdec_lib.workload import Prompt
+from specdec_lib.workload import Prompt, load_prompts
 
 HERE, PLAIN = Prompt("a", "", "code", "development", ""), Setting("plain", NoDraft())
 
@@ -100,6 +104,20 @@ def test_a_walk_by_hand():
     assert emitted(Shape.chain(2), (None, 0, 0, 0)) == [1, 3] and emitted(Shape.chain(2), ()) == []
     assert replayed_tokens({"t": tree}, [text, (1,)]).tokens_per_round[0] == 10 / 5
     assert position_rates([(0, 1, None, 0), (0,)], ranks=2).rate.tolist() == [0.6, 0.2]
+
+
+def test_models_of_a_ladder_guess_along_the_targets_texts(ladder):
+    prompts, samplers = load_prompts("chat", "development", 2), [Sampler(0.0), Sampler(1.0)]
+    limits = {"max_new_tokens": 8}
+    ranks = ranks_of_models(prompts, ladder, ["draft"], samplers, **limits)
+    plain = [Setting("plain", NoDraft(), one) for one in samplers]
+    made = list(generations(plain, prompts, ladder, progress=False, **limits))
+    assert ranks["draft"] == ranks_by_temperature(made, TreeDraft(ladder.draft, widths=(1,)))
+    found = first_guess_rates(ranks)
+    assert found.model.tolist() == ["draft"] * 2 and found.sampling.tolist() == ["greedy", "T = 1"]
+    for rate, taken in zip(found.rate, ranks["draft"].values(), strict=True):
+        every = [rank for one in taken for rank in one]
+        assert rate == pytest.approx(every.count(0) / len(every))
 
 
 def compared(trees, widths, known, unseen):

@@ -55,7 +55,7 @@ budget_speed_ups=01_speed_up calibration_curve=02_calibration predicted_tokens=0
 match_rates=02_gaps stages=03b_stages passes=03b_passes
 ewif_by_drafters=04b_ewif position=04b_position swi_by_prices=04b_swi walltimes=04b_walltime
 paper_speed_ups=03b_speed_ups free_drafts=04c_free latency=05_latency predicted_speeds=05_predicted
-setting_speed_ups=05_settings plans=05_plans off_switches=05_off_switch versus=05_versus
+setting_speed_ups=05_settings plans=05b_plans off_switches=05b_off_switch versus=05b_versus
 film_strip=03_strip verifiers=07_verifiers scorecard=06_scorecard waterfall=06_steps
 idea_ratios=06_ideas
 """.split()
@@ -73,7 +73,7 @@ CASES = {figure: (name, {}) for figure, name in (pair.split("=") for pair in PLA
     "roofline": ("03b_roofline", ROOF),
     "surface": ("04_surface", MATRIX),
     "rivals": ("04_rivals", {"title": ""}),
-    "what_ifs": ("05_what_if", {"about": "<b>"}),
+    "what_ifs": ("05b_what_if", {"about": "<b>"}),
     "pass_at": (CURVE, {"line": LINE, "rows": 2, "title": ""}),
     "round_ledger": (stored("05_ledger").query("runtime == 'fast'"), {"noise": 0.1}),
     "speed_surface": ("05_surface", {"about": "greedy"}),

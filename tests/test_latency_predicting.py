@@ -24,7 +24,7 @@ from specdec_lib.measure.latency.predict import (
     measured_speed_ups,
     predict_speeds,
 )
-from specdec_lib.measure.machine import HERE, clocked_file, stored_clocked
+from specdec_lib.measure.machine import HERE, clocked_file, machine_called, stored_clocked
 from specdec_lib.measure.quiet import Quiet
 from specdec_lib.measure.race_table import RACED
 from specdec_lib.measure.settings.names import AUTOREGRESSIVE as PLAIN
@@ -130,7 +130,8 @@ def test_the_best_chain_is_the_best_of_all_lengths():
 
 
 def test_tables_are_read_by_machine(tmp_path, monkeypatch):
-    """All four of one machine, or none."""
+    """All four of one machine, or none; this one may be of the README's kind."""
+    monkeypatch.setattr("specdec_lib.measure.machine.machine_name", lambda: "mine")
     here = pd.DataFrame({"a": [1.5, 2.25]})
     raced = here.assign(b=1)
     monkeypatch.setattr(measuring, "stored_clocked", partial(stored_clocked, folder=tmp_path))
@@ -147,6 +148,8 @@ def test_tables_are_read_by_machine(tmp_path, monkeypatch):
         assert len(found) == 4 and all(one.equals(table) for one in found.values())
     with pytest.raises(ValueError, match=r"no table latency of other is stored in .*, there are"):
         stored_tables("other")
+    called = [machine_called(one) for one in ("", HERE, "other")]
+    assert called == [RACED, "mine", "other"]
 
 
 def test_a_finished_table_is_kept_and_a_shared_draft_is_timed_once(ladder, tmp_path, monkeypatch):

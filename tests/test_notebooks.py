@@ -18,7 +18,6 @@ MOST_PARAMETERS = 16  # a line each
 LONGEST_LESSON = 12  # lines of a function that teaches
 MOST_CELLS = 40
 MOST_WORDS = 1500  # of prose
-NOT_YET_SHORT = ("05_latency_sweep",)  # longer, until it is cut
 WIDGET = "application/vnd.jupyter.widget-view+json"
 BANNED = {ast.FunctionDef: "def", ast.AsyncFunctionDef: "def", ast.ClassDef: "class"}
 
@@ -101,9 +100,8 @@ def test_notebook_keeps_to_the_skeleton(path):
     assert NUMBERED.fullmatch(path.stem)
     cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
     prose = [source(cell) for cell in cells if cell["cell_type"] == "markdown"]
-    if path.stem not in NOT_YET_SHORT:
-        assert len(cells) <= MOST_CELLS
-        assert len(" ".join(prose).split()) <= MOST_WORDS
+    assert len(cells) <= MOST_CELLS
+    assert len(" ".join(prose).split()) <= MOST_WORDS
     content = json.dumps(json.loads(path.read_text(encoding="utf-8")), ensure_ascii=False)
     assert len(content.encode()) <= LARGEST_BYTES
 

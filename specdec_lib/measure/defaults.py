@@ -14,7 +14,7 @@ from specdec_lib.core.files import cache_folder
 from specdec_lib.measure.contenders import our_contenders
 from specdec_lib.measure.fingerprints import fingerprint
 from specdec_lib.measure.latency.needed import usual_size
-from specdec_lib.measure.machine import machine_name
+from specdec_lib.measure.machine import machine_name, stored_clocked
 from specdec_lib.measure.pages import README, replace_marked
 from specdec_lib.measure.race_table import GUIDE, MEASURED, RACED
 from specdec_lib.measure.racing import race_prompts
@@ -23,7 +23,7 @@ from specdec_lib.measure.row_cache import Row, RowCache
 from specdec_lib.measure.settings.ladder_drafts import EDITIONS, racing_ladder
 from specdec_lib.measure.settings.names import AUTOREGRESSIVE
 from specdec_lib.measure.settings.setting import GREEDY, TOP_50
-from specdec_lib.measure.settings.usual import DEFAULT, Size, usual_settings
+from specdec_lib.measure.settings.usual import DEFAULT, UNSWITCHED, Size, usual_settings
 from specdec_lib.measure.trial import trial_table
 from specdec_lib.workload import Ladder, Prompt
 
@@ -88,6 +88,16 @@ def slowest_kinds(table: pd.DataFrame, draft: str) -> pd.DataFrame:
     own = table[(table.draft == draft) & (table.domain != ALL)]
     least = own.groupby(["edition", "sampling"], sort=False).speed_up.idxmin()
     return own.loc[least].reset_index(drop=True)
+
+
+def off_switch_gains(machine: str = "") -> pd.DataFrame:
+    """The speed of the draft with its off-switch ÷ without it, on the same published prompts, as
+    `figures.off_switches` takes it; the machine is named, and may lack it, as in `stored_clocked`.
+    """
+    table = stored_clocked("defaults_published", machine, verb="defaults")
+    both = table[table.draft.isin([UNSWITCHED, DEFAULT])]
+    found = summarise_speeds(both, ["edition", "sampling"], plain=UNSWITCHED)
+    return found[found.draft == DEFAULT].assign(machine=table.machine.iloc[0])
 
 
 def defaults_file(machine: str, *, published: bool = False) -> Path:

@@ -43,6 +43,11 @@ def clocked_here() -> dict[str, str | int]:
     return {"threads": torch.get_num_threads(), "machine": machine_name(), "state": decoding()}
 
 
+def machine_called(machine: str = "") -> str:
+    """A machine's name as in files' names: "" is the README's, `HERE` this one, another itself."""
+    return machine_name() if machine == HERE else machine or RACED
+
+
 def clocked_file(name: str, machine: str = HERE, *, folder: Path = MEASURED) -> Path:
     """Where the table of that name is stored for a machine, as in files' names or `HERE`."""
     return folder / f"{name}_{machine_name() if machine == HERE else machine}.csv"

@@ -7,10 +7,12 @@ fewer than 10 prompts have none (NaN).
 from specdec_lib.measure.acceptance.prediction import (
     compare_predictions,
     errors,
+    first_guess_rates,
     position_rates,
     predict_tokens,
     predicted_shapes,
     ranks_by_temperature,
+    ranks_of_models,
     replayed_tokens,
 )
 from specdec_lib.measure.acceptance.rates import (

@@ -17,14 +17,15 @@ from specdec_lib.core.files import DATA
 from specdec_lib.core.protocols import Draft, StateReader
 from specdec_lib.core.tree import ROOT, Shape, TokenTree
 from specdec_lib.core.tree.shape import children_of
+from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.trees.growing import TreeDraft
 from specdec_lib.measure.acceptance.rates import rank_rates
 from specdec_lib.measure.cluster import Cluster, LadderRecipe, spread_rows
-from specdec_lib.measure.ratios import interval, named_interval
+from specdec_lib.measure.ratios import interval, named_interval, sampling_of
 from specdec_lib.measure.replaying import generations
 from specdec_lib.measure.row_cache import Row, RowCache, key_of
 from specdec_lib.measure.settings.setting import Setting
-from specdec_lib.measure.target_text import TargetText
+from specdec_lib.measure.target_text import TargetText, known_texts
 from specdec_lib.measure.text_writing import texts_after
 from specdec_lib.theory import best_tree, expected_tokens, monotone
 from specdec_lib.workload import Ladder, Prompt, seeds
@@ -137,6 +138,40 @@ def ranks_by_temperature(
         taken = taken_ranks(generation, draft, chance)
         found.setdefault(setting.sampler.temperature, []).append(taken)
     return found
+
+
+def ranks_of_models(
+    prompts: Sequence[Prompt],
+    ladder: Ladder,
+    models: Sequence[str],
+    samplers: Sequence[Sampler] = SAMPLERS,
+    *,
+    seed: int = 0,
+    max_new_tokens: int = 64,
+) -> dict[str, dict[float, list[tuple[int | None, ...]]]]:
+    """`ranks_by_temperature` of the guesses of these models of a ladder ("draft", "middle"), by
+    name, along what the target writes, which is read from the stored texts where they have it.
+    """
+    plainly = [Setting("plain", NoDraft(), sampler) for sampler in samplers]
+    texts = known_texts(samplers, ladder, seed)
+    limits = {"seed": seed, "max_new_tokens": max_new_tokens, "progress": False}
+    made = list(generations(plainly, prompts, ladder, texts=texts, **limits))
+    drafts = {name: TreeDraft(getattr(ladder, name), widths=(1,)) for name in models}
+    return {name: ranks_by_temperature(made, draft, seed=seed) for name, draft in drafts.items()}
+
+
+def first_guess_rates(ranks: Mapping[str, Mapping[float, Sequence[Taken]]]) -> pd.DataFrame:
+    """How often a model's likeliest guess is the target's token: model, sampling, and the columns
+    of `position_rates`.
+
+    ranks    of `ranks_of_models`
+    """
+    rows = [
+        position_rates(taken, ranks=1).assign(model=model, sampling=sampling_of(temperature, None))
+        for model, by_temperature in ranks.items()
+        for temperature, taken in by_temperature.items()
+    ]
+    return pd.concat(rows, ignore_index=True)
 
 
 def replay_shape(shape: Shape, taken: Taken) -> Iterator[tuple[int, list[int]]]:

@@ -62,5 +62,25 @@ def few_settings(ladder: Ladder, sampler: Sampler) -> list[Setting]:
     return [one for one in every if one.name in (AUTOREGRESSIVE, *FEW)]
 
 
+def setting_in_words(name: str) -> str:
+    """A setting's or method's name as figures write it: a cascade by what the target verifies, such
+    as "cascade of 1 draft token and 4 copies" for "cascade 1 4 / 0 4"; the method without a draft
+    as "plain decoding"; all others as they are.
+    """
+    if name == AUTOREGRESSIVE:
+        return "plain decoding"
+    method, _, matrix = name.partition(" ")
+    if method != "cascade" or not matrix:
+        return name
+    *drafted, copied = map(int, matrix.split(" / ")[0].split())
+    models = ("draft",) if len(drafted) == 1 else ("middle", "draft")
+    told = [
+        f"{count} {model} token{'s' if count > 1 else ''}"
+        for model, count in zip(models, drafted, strict=True)
+        if count
+    ]
+    return f"cascade of {', '.join(told)} and {copied} copies"
+
+
 def _tree_name(budget: int, depth: int) -> str:
     return f"tree of {budget}, depth {depth}"

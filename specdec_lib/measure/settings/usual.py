@@ -17,7 +17,8 @@ LEAST = 2  # fewer copies are passed over
 # by their number at most, the tokens of a round in which copies guess: in greedy text, and in text
 # drawn at temperature 1; counted in `data/text/kept-out`
 COPIES = {3: (2.94, 1.61), 4: (3.38, 1.65), 6: (4.12, 1.69), 8: (4.63, 1.71)}
-DEFAULT = "copies, else a tree, where they pay"
+UNSWITCHED = "copies, else a tree"
+DEFAULT = f"{UNSWITCHED}, where they pay"
 TREES = {  # by model
     "draft": "plain draft's tree",
     "middle": "middle model's tree",
@@ -77,7 +78,7 @@ def usual_settings(ladder: Ladder, sampler: Sampler, size: Size) -> list[Setting
         AUTOREGRESSIVE: NoDraft(),
         "copies": copied,
         **trees,
-        "copies, else a tree": FirstDraft((copied, trees[TREES[size.model]]), LEAST),
+        UNSWITCHED: FirstDraft((copied, trees[TREES[size.model]]), LEAST),
         DEFAULT: usual_draft(ladder, sampler, size),
     }
     return [Setting(name, draft, sampler, method=name) for name, draft in named.items()]

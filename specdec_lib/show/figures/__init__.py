@@ -46,6 +46,7 @@ from specdec_lib.show.figures.papers import (
 from specdec_lib.show.figures.pictures import cascade, origins, shaded_text, shapes
 from specdec_lib.show.figures.rounds import mask, step, tree
 from specdec_lib.show.figures.rows import (
+    KIND_NAMES,
     free_drafts,
     off_switches,
     passes,

@@ -101,8 +101,9 @@ def speed_surface(table: pd.DataFrame, *, about: str) -> go.Figure:
     x = "deepest guess"
     look = {"wide": 260, "high": high, "columns": len(panels), "gap": 0.03}
     chart = Chart(panels.values(), **look, x=x, y="budget, in nodes")
-    most = float((table["speed_up"] - 1).abs().max()) or 1.0
-    look = {"name": "predicted speed-up", "ends": (1 - most, 1 + most), "shades": TWO_SIDED}
+    least, most = (float(one) for one in table["speed_up"].agg(["min", "max"]))
+    ends = (min(least, 1.0), max(most, 1.01))
+    look = {"name": "predicted speed-up", "ends": ends, "shades": _around_one(*ends)}
     best = table.iloc[table["speed_up"].argmax()]
     for width, own in table.groupby("width"):
         grid = own.pivot(index="budget", columns="depth", values="speed_up")
@@ -110,10 +111,19 @@ def speed_surface(table: pd.DataFrame, *, about: str) -> go.Figure:
         add_cells(chart, grid, panel=panels[width], framed=framed, **look)
     chart.drawn.append(table)
     return chart.titled(
-        f"Predicted speed-up over plain decoding, {about}: {best['speed_up']:.2f} in the frame,"
-        f" budget {best['budget']:g}, depth {best['depth']:g}, width {best['width']:g}; blank: no"
-        " room for the budget"
+        f"Predicted speed-up, {about}; framed: the best, {best['speed_up']:.2f}; blank: no such"
+        " tree"
     )
+
+
+def _around_one(least: float, most: float) -> list[list[object]]:
+    """Shades from the least value to the most: white at 1, orange below and blue above it; only
+    white to blue where the least is 1.
+    """
+    slower, _, faster = (colour for _, colour in TWO_SIDED)
+    even = (1 - least) / (most - least)
+    below = [[0, slower]] if even else []
+    return [*below, [even, "#FFFFFF"], [1, faster]]
 
 
 def break_even(
@@ -124,8 +134,8 @@ def break_even(
 
     table     a row per place of a grid: `acceptance_rate` (0 to 1), `cost` (seconds of a draft pass
               ÷ of a target pass) and `speed_up` (× plain decoding's speed, of the best chain there)
-    points    our pairs on the map, a symbol each: `pair` (its name), `acceptance_rate`, perhaps
-              with a 95 % interval `low` to `high`, and `cost`
+    points    our pairs on the map: `pair` (its name, "draft, sampler": a symbol per draft),
+              `acceptance_rate`, perhaps with a 95 % interval `low` to `high`, and `cost`
     here      an acceptance rate and a cost that a star marks
     """
     check(table, "acceptance_rate cost", "speed_up")
@@ -137,9 +147,7 @@ def break_even(
     _add_levels(chart, grid)
     ends = "low acceptance_rate high" if "low" in points else ""
     dots = marks(points, "acceptance_rate", "cost", series="pair", ends=ends, note="{pair}")
-    pairs = zip(names_of(dots["series"]), cycle(SYMBOLS), strict=False)
-    spots = {name: Look(DARK, symbol=symbol) for name, symbol in pairs}
-    add_dots(chart, dots, spots, lying=True, size=11)
+    add_dots(chart, dots, _pair_looks(names_of(dots["series"])), lying=True, size=11)
     if here:
         star = pd.DataFrame([here], columns=["x", "y"]).assign(series=HERE, panel="")
         add_dots(chart, star, MAP_LOOKS, size=19)
@@ -147,6 +155,19 @@ def break_even(
     highest = min(grid.index.max(), max(HIGHEST, *dots["y"], *here[1:]))
     chart.axis("y", range=[grid.index.min(), highest], showgrid=False)
     return chart.titled(title)
+
+
+def _pair_looks(names: Sequence[str]) -> dict[str, Look]:
+    """A symbol per draft, which stands before the comma of a pair's name, full under its first
+    sampler and hollow under others.
+    """
+    drafts = [name.partition(",")[0] for name in names]
+    symbols = dict(zip(names_of(drafts), cycle(SYMBOLS), strict=False))
+    found = {}
+    for place, (name, draft) in enumerate(zip(names, drafts, strict=True)):
+        hollow = "-open" if draft in drafts[:place] else ""
+        found[name] = Look(DARK, symbol=symbols[draft] + hollow)
+    return found
 
 
 def _add_levels(chart: Chart, grid: pd.DataFrame) -> None:
@@ -167,7 +188,7 @@ def _add_levels(chart: Chart, grid: pd.DataFrame) -> None:
     chart.add(go.Contour(**place, **quiet, contours=levels, line=thin, showlegend=False))
     even = {"type": "constraint", "operation": "=", "value": 1.0, "showlabels": False}
     thick = {"width": 3.5, "color": LOSS}
-    name = "break-even, predicted"
+    name = "break-even"
     chart.add(go.Contour(**place, **quiet, contours=even, line=thick, name=name))
 
 

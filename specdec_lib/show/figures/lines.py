@@ -1,7 +1,7 @@
 """Charts of lines, over bands where there is an interval."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -28,6 +28,8 @@ LEAST_RATE = 0.001  # that is drawn on a logarithmic axis
 LEAST_DRAFTS = 5  # that came so far
 NAMES_APART = 0.055  # of the height, between the names at the ends of two lines
 BEST_DEPTH = "the best depth"
+FACTORS = (0.06, 0.12, 0.25, 0.5, 1, 2, 4, 8, 16, 32, 64)  # on an axis of multiples of one pass
+WHAT_IF = 1048  # pixels that the panels of prices share, each at most 400
 ASIDE = 0.06  # octaves that the outer dots stand beside their budget
 
 
@@ -90,16 +92,18 @@ def _name_ends(
     styles: Mapping[str, Look],
     panel: str = "",
     words: pd.Series | None = None,
+    ends: Sequence[float] = (),
 ) -> None:
     """Write the name of each line (or its own words) right of its last point, clear of the others';
-    in a panel of its own, whose y is then logarithmic.
+    in a panel of its own, whose y is then logarithmic, between these ends.
     """
     rows = rows.assign(words=rows["series"] if words is None else words)
+    low, high = ends or (rows["y"].min(), rows["y"].max())
     last = rows.sort_values("x", kind="stable").groupby("series", sort=False).tail(1)
     last = last.sort_values("y", kind="stable")
     scale: Any = math.log if panel else float
     back: Any = math.exp if panel else float
-    apart = (2 if panel else 1) * NAMES_APART * (scale(rows["y"].max()) - scale(rows["y"].min()))
+    apart = (1.25 if panel else 1) * NAMES_APART * (scale(high) - scale(low))
     lowest = -math.inf
     for row in named_rows(last):
         lowest = max(scale(row.y), lowest + apart)
@@ -170,7 +174,8 @@ def what_ifs(table: pd.DataFrame, *, about: str) -> go.Figure:
     styles = looks(rows["series"])
     panels = names_of(rows["panel"])
     x, y = "budget, in nodes without the root", "predicted speed-up over plain decoding (dotted)"
-    chart = Chart(panels, wide=262, columns=len(panels), high=380, x=x, y=y, gap=0.02)
+    wide = min(400, WHAT_IF / len(panels))
+    chart = Chart(panels, wide=wide, columns=len(panels), high=380, x=x, y=y, gap=0.04)
     add_dots(chart, rows, styles, **LINES)
     tops = rows.loc[rows.groupby(["panel", "series"], sort=False)["y"].idxmax()]
     tops = tops.assign(text=tops["y"].map("{:.2f}".format))
@@ -189,12 +194,13 @@ def what_ifs(table: pd.DataFrame, *, about: str) -> go.Figure:
 
 def latency(table: pd.DataFrame) -> go.Figure:
     """How many times as long as over one row a pass takes, against its rows, on logarithmic axes: a
-    line per runtime over a band between the quartiles, what one row takes written at its end; the
-    roofline dotted, in the runtime's colour. A panel per model.
+    line per runtime over a band between the quartiles, what one row takes written at its end;
+    dotted, in the runtime's colour and on the same scale, the roofline: the least that a pass can
+    take, by the bytes that it reads and the operations that it does. A panel per model.
 
     table    a row per pass: `model`, `runtime`, `rows`, `context_tokens` (only the middle one is
              drawn), `seconds` (the median) with its quartiles `low_seconds` and `high_seconds`, and
-             `roofline_seconds` (the least that the machine allows, predicted)
+             `roofline_seconds` (the least by bandwidth and arithmetic, predicted)
 
     Raises ValueError if a model's passes over one row are missing in a runtime.
     """
@@ -210,31 +216,31 @@ def latency(table: pd.DataFrame) -> go.Figure:
     one = single.reindex(pd.MultiIndex.from_frame(table[keys])).reset_index(drop=True)
     table = table.reset_index(drop=True).assign(
         **{name: table[name].to_numpy() / one["seconds"] for name in SECONDS.split()},
-        roof=table["roofline_seconds"].to_numpy() / one["roofline_seconds"],
+        roof=table["roofline_seconds"].to_numpy() / one["seconds"],
         milliseconds=1e3 * one["seconds"],
     )
     note = "{runtime}, {rows} rows: {seconds:.2f} times the {milliseconds:.3g} ms of one"
     rows = marks(table, "rows", "seconds", series="runtime", panel="model", ends=SECONDS, note=note)
     styles = {name: replace(look, dash="solid") for name, look in looks(rows["series"]).items()}
-    y = "times as long as a pass over one row"
-    chart = Chart(rows["panel"], wide=480, high=270, columns=2, x="rows of a pass", y=y)
+    y = "times as long as over one row"
+    chart = Chart(rows["panel"], wide=480, high=330, columns=2, x="rows of a pass", y=y)
     add_dots(chart, rows, styles, **{**LINES, "size": 7})
     roofs = rows.drop(columns=["low", "high"]).assign(y=rows["roof"])
     for name, look in styles.items():
         own = roofs[roofs["series"] == name].assign(series=f"{name}, roofline")
         dotted = {f"{name}, roofline": Look(look.colour, "dot")}
         add_dots(chart, own, dotted, **{**LINES, "joined": 1.2})
+    least, top = span_of(pd.concat([rows[["low", "high"]], roofs[["y"]]]))
+    ends = (0.87 * min(least, 0.87), 1.15 * top)
     for panel, own in groups_of(rows, "panel"):
         words = own["runtime"] + own["milliseconds"].map(", {:.2g} ms".format)
-        _name_ends(chart, own, styles, panel, words)
+        _name_ends(chart, own, styles, panel, words, ends)
     chart.figure.update_traces(showlegend=False)
     last = rows["x"].max()
     chart.count_in_powers(rows["x"]).axis("x", range=[-0.04, math.log10(last) + 0.5])
-    top = float(np.nanmax([rows["high"].max(), roofs["y"].max()]))
-    powers = [1, 2, 4, 8, 16, 32, 64]
-    chart.count_in_factors("y", [one for one in powers if one <= 1.2 * top], (0.75, 1.15 * top))
+    chart.count_in_factors("y", [one for one in FACTORS if ends[0] <= one <= ends[1]], ends)
     said = f"after {contexts[len(contexts) // 2]} tokens; at each end what one row takes"
-    return chart.titled(f"What more rows cost, {said}; dotted: what the machine would allow")
+    return chart.titled(f"What more rows cost, {said}; dotted: the roofline, the least time")
 
 
 def _milliseconds(table: pd.DataFrame) -> pd.DataFrame:

@@ -17,6 +17,26 @@ PAYING = {"slower than plain decoding": Look(LOSS, symbol="x"), "faster": Look(G
 PAYING["too close to tell"] = Look(INK, symbol="circle-open")
 PAYING["too few prompts to tell"] = Look(INK, symbol="diamond-open")
 MILLISECONDS = (0.1, 0.25, 0.5, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
+CHOICES = {  # of a plan, in words that define them
+    "the plan, fixed": "the plan: the fixed setting with the best forecast",
+    "the planned draft": "the planned draft: chooses anew in each round",
+    "the plan, which is the planned draft": "both: the planned draft had the best forecast",
+}
+PLANNED_PAIRS = {
+    "SmolLM2-135M and its drafts": "SmolLM2-135M",
+    "4 layers and 1": "4-layer target, 1-layer draft",
+}
+KIND_NAMES = {  # of Spec-Bench's and HumanEval's prompts
+    "mt": "MT-Bench chat",
+    "translation": "translation",
+    "summarization": "summaries",
+    "qa": "question answering",
+    "math_reasoning": "math problems",
+    "rag": "answers from retrieved text",
+    "humaneval": "HumanEval code",
+    ALL: "all kinds",
+}
+EDITION_NAMES = {"exact": "float32"}
 RULE_NAMES = {"draw_once": "draw_once (naive)", "k_seq": "K-SEQ"}
 SPEED_UPS = "speed_up_low speed_up speed_up_high"
 
@@ -164,7 +184,7 @@ def setting_speed_ups(table: pd.DataFrame) -> go.Figure:
     place = table["draft"].map(str).map(order.index)
     rows = marks(table.assign(verdict=verdict), "speed_up", place, **by)
     x = "measured speed-up over plain decoding"
-    chart = Chart(rows["panel"], wide=380, high=74 + 24 * len(order), x=x, gap=0.04)
+    chart = Chart(rows["panel"], wide=440, high=74 + 24 * len(order), x=x, gap=0.04)
     add_dots(chart, rows, PAYING, lying=True).start_at_zero("x", 1.05)
     chart.name_places("y", order, longest=40)
     headline = "Where speculation pays by the clock, and where it is slower than plain decoding"
@@ -184,16 +204,23 @@ def plans(table: pd.DataFrame) -> go.Figure:
     """
     ends = "ratio_low ratio ratio_high"
     check(table, "pair sampling domain choice", ends)
-    table = table.assign(name=table["pair"] + ": " + table["domain"])
+    pairs = table["pair"].replace(PLANNED_PAIRS)
+    table = table.assign(name=pairs + ": " + table["domain"])
+    table = table.replace({"choice": CHOICES})
+    order = names_of([*CHOICES.values(), *table["choice"]])
+    place = lanes(table, "name", "choice", 0.6, order)
     by = {"series": "choice", "panel": "sampling", "ends": ends}
-    rows = marks(table, "ratio", lanes(table, "name"), **by)
+    rows = marks(table, "ratio", place, **by)
     x = "time per token ÷ the best fixed setting's (dotted)"
     chart = Chart(rows["panel"], wide=400, high=80 + 34 * rows["name"].nunique(), x=x)
+    names = rows["name"]
+    rows = rows.sort_values("series", key=lambda one: one.map(order.index), kind="stable")
     add_dots(chart, rows, looks(rows["series"]), lying=True, size=10)
     chart.axis("x", range=span_of(rows[["x", "low", "high"]].assign(best=1.0), 0.06, 0.06))
-    chart.name_places("y", rows["name"], longest=32)
-    headline = "What a plan loses on new prompts against the best fixed setting in hindsight"
-    return chart.titled(headline, plain="x")
+    chart.name_places("y", names, longest=32)
+    headline = "What a plan loses on new prompts; 1: the fixed setting that proved to be the best"
+    bare = "for the plan" if rows["low"].isna().any() else ""
+    return chart.titled(headline, plain="x", bare=bare)
 
 
 def off_switches(table: pd.DataFrame) -> go.Figure:
@@ -201,11 +228,13 @@ def off_switches(table: pd.DataFrame) -> go.Figure:
     prompts: a row per kind of prompt, a lying dot with an interval; a panel per edition and
     sampler.
 
-    table    a row per dot: `domain`, `edition` (of the target), `sampling`, and `speed_up` (of
-             speeds, measured) with its 95 % interval `speed_up_low` to `speed_up_high`
+    table    a row per dot: `domain` (drawn in the words of `KIND_NAMES`), `edition` (of the
+             target), `sampling`, and `speed_up` (of speeds, measured) with its 95 % interval
+             `speed_up_low` to `speed_up_high`
     """
     check(table, "domain edition sampling", SPEED_UPS)
-    panels = table["edition"] + ", " + table["sampling"]
+    panels = table["edition"].replace(EDITION_NAMES) + ", " + table["sampling"]
+    table = table.replace({"domain": KIND_NAMES})
     by = {"panel": "panel", "ends": SPEED_UPS}
     rows = marks(table.assign(panel=panels), "speed_up", lanes(table, "domain"), **by)
     across = rows["panel"].nunique()
@@ -215,7 +244,7 @@ def off_switches(table: pd.DataFrame) -> go.Figure:
     add_dots(chart, rows, {"": Look(SOURCES["draft"])}, lying=True)
     chart.axis("x", range=span_of(rows[["x", "low", "high"]].assign(plain=1.0), 0.06, 0.06))
     chart.name_places("y", rows["domain"], longest=32)
-    headline = "What an off-switch changes for a draft that nobody tuned, by the kind of prompt"
+    headline = "What an off-switch changes for a draft that was not tuned, by the kind of prompt"
     return chart.titled(headline, plain="x")
 
 
@@ -247,6 +276,9 @@ def versus(table: pd.DataFrame) -> go.Figure:
     x = "milliseconds per token, measured, logarithmic"
     chart = Chart(rows["panel"], wide=430, high=60 + 25 * len(order), x=x, gap=0.03)
     add_dots(chart, rows, lying=True).name_places("y", order, longest=40)
+    owners = table.drop_duplicates("row").set_index("row").loc[order, "whose"]
+    for edge in np.flatnonzero(owners.to_numpy()[1:] != owners.to_numpy()[:-1]):
+        chart.figure.add_hline(y=edge + 0.5, **BETWEEN)
     least, most = span_of(rows[["x", "low", "high"]])
     chart.count_in_factors("x", MILLISECONDS, (0.9 * least, 1.4 * most)).axis("x", showline=True)
     return chart.titled("Milliseconds per token: Hugging Face's ways, and ours")

@@ -45,6 +45,7 @@ FORMS = {  # symbols of words with a meaning
     **{"target": "star", "middle": "square", "draft": "circle", "one-layer draft": "circle"},
     **{"reading": "diamond", "n-gram": "triangle-up", "Max-Gram": "cross"},
     **{"chain": "square", "tree": "circle", "staged": "diamond", "cascade": "triangle-up"},
+    **{"staged tree": "diamond"},
     **{"published": "circle-open"},
 }
 HATCHES = ("", "/", ".", "x", "-", "+", "\\")
@@ -102,8 +103,9 @@ def looks(names: Iterable[object]) -> dict[str, Look]:
         colour = MEANINGS.get(word) or METHODS.get(method)
         if colour:
             known[word] = colour
-        if word in FORMS and FORMS[word] not in forms.values():
-            forms[word] = FORMS[word]
+        form = FORMS.get(word) or FORMS.get(method)
+        if form and form not in forms.values():
+            forms[word] = form
     free = cycle(colour for colour in STRANGERS if colour not in known.values())
     left = cycle([form for form in SYMBOLS if form not in forms.values()] or SYMBOLS)
     ways = zip(words, cycle(DASHES), cycle(HATCHES), strict=False)
