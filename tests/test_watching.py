@@ -190,7 +190,7 @@ def test_the_verb_writes_its_recording_and_checks_its_options_first(
     place = tmp_path / "race.csv"
     assert run("watch", REQUEST, "--max-new-tokens", "8", "--csv", str(place)) is None
     shown = capsys.readouterr().out
-    assert "chain …" in shown and "tokens_per_second" in shown
+    assert "staged tree\n" in shown and "tokens_per_second" in shown
     kept = pd.read_csv(place, keep_default_na=False)
     assert kept.columns.tolist() == RECORDED and set(kept.request) == {REQUEST}
     monkeypatch.setattr("specdec_lib.workload.load_ladder", lambda *_, **__: pytest.fail("loaded"))
@@ -202,5 +202,5 @@ def test_the_stored_race_reads_back_as_it_was_recorded():
     stored = stored_watched()
     assert stored.columns.tolist() == RECORDED and stored.method.unique().tolist() == LANES
     assert stored.same.all() and stored.cores.max() < 1.2 and len(set(stored.request)) == 1
-    with pytest.raises(ValueError, match="no recorded race is stored in .* `specdec watch`"):
+    with pytest.raises(ValueError, match=r"no recorded race is stored in .* `specdec watch`"):
         stored_watched("nobody")

@@ -91,18 +91,12 @@ def record_race(
     for setting in watched_settings(ladder, sampler):
         say(setting.method)
         watched = watch(partial(_timed, ladder, setting, prompt, chance, max_new_tokens))
-        times, played = zip(*watched.found, strict=True)
-        tokens = tuple(token for one in played for token in one.emitted)
+        tokens = tuple(token for _, one in watched.found for token in one.emitted)
         plain = plain or tokens
-        equal = _equal(ladder, prompt, plain, tokens, chance, setting.method)
-        rows = [
-            (number, text, source, seconds)
-            for number, (seconds, one) in enumerate(zip(times, played, strict=True))
-            for text, source in zip(map(ladder.text, one.emitted), one.sources, strict=True)
-        ]
-        table = pd.DataFrame(rows, columns=["round", "token", "source", "seconds"])
+        same = _equal(ladder, prompt, plain, tokens, chance, setting.method)
+        table = _token_rows(watched.found, ladder)
         table = table.assign(method=setting.method, setting=setting.name, cores=watched.cores)
-        found.append(table.assign(number=range(len(table)), same=equal))
+        found.append(table.assign(same=same))
     model = ladder.card.get("target", ladder.target.name)
     about = {"model": model, "request": request, "seed": seed, "date": time.strftime("%Y-%m-%d")}
     about |= {"temperature": sampler.temperature, "top_k": sampler.top_k or 0}
@@ -125,6 +119,17 @@ def _timed(
         (time.perf_counter() - started, played)
         for played, _ in rounds(target, draft, prompt, chance, **run)
     ]
+
+
+def _token_rows(played: Sequence[tuple[float, Round]], ladder: Ladder) -> pd.DataFrame:
+    """A row per token of some rounds, each of which ended after so many seconds."""
+    rows = [
+        (number, ladder.text(token), source, seconds)
+        for number, (seconds, one) in enumerate(played)
+        for token, source in zip(one.emitted, one.sources, strict=True)
+    ]
+    table = pd.DataFrame(rows, columns=["round", "token", "source", "seconds"])
+    return table.assign(number=range(len(table)))
 
 
 def _equal(

@@ -5,6 +5,7 @@ piece of HTML that moves without a kernel, or in a terminal.
 import html
 import time
 from collections.abc import Mapping
+from typing import Any
 
 import pandas as pd
 from rich.console import Console, Group
@@ -13,6 +14,7 @@ from rich.panel import Panel as Frame
 from rich.text import Text
 
 from specdec_lib.measure.watching import race_speeds
+from specdec_lib.show.figures.chart import groups_of, named_rows
 from specdec_lib.show.figures.theme import DARK, looks, tint
 
 FRAMES = 30  # per second, in a terminal
@@ -55,8 +57,8 @@ def race_page(recording: pd.DataFrame, *, slower: float = 1.0) -> str:
     slower       times as slow as it was; ValueError unless above 0
     """
     check_pace(slower)
-    speeds = race_speeds(recording).set_index("method")
-    longest = float(speeds["seconds"].max())
+    speeds = _speeds(recording)
+    longest = float(recording["seconds"].max())
     colours = {name: look.colour for name, look in looks(recording["source"]).items()}
     keys = "".join(
         f'<span class="specdec-key" style="background:{tint(colour)}">{html.escape(name)}</span>'
@@ -64,8 +66,8 @@ def race_page(recording: pd.DataFrame, *, slower: float = 1.0) -> str:
     )
     clock = f"--end:{1000 * longest:.0f};--begins:{PAUSE}s;--lasts:{longest * slower:.4f}s"
     lanes = "".join(
-        _lane(rows, speeds.loc[method], longest, slower, colours)
-        for method, rows in recording.groupby("method", sort=False)
+        _lane(rows, speeds[method], longest, slower, colours)
+        for method, rows in groups_of(recording, "method")
     )
     head = f'{keys}<span class="specdec-clock" style="{clock}"></span>'
     return f'{STYLE}<div class="specdec-race"><div>{head}</div>{lanes}</div>'
@@ -73,32 +75,35 @@ def race_page(recording: pd.DataFrame, *, slower: float = 1.0) -> str:
 
 def _lane(
     rows: pd.DataFrame,
-    speed: pd.Series,
+    speed: Any,
     longest: float,
     slower: float,
     colours: Mapping[str, str],
 ) -> str:
     """One method: its name, a bar that grows while it writes, its speed, and its text."""
-    lasts = speed["seconds"] * slower
-    share = 100 * speed["seconds"] / longest
+    lasts = speed.seconds * slower
+    share = 100 * speed.seconds / longest
     bar = f"width:{share:.1f}%;--begins:{PAUSE}s;--lasts:{lasts:.4f}s"
     tokens = "".join(
         f'<span class="specdec-token" style="--at:{PAUSE + one.seconds * slower:.4f}s;'
         f'background:{tint(colours[one.source])}">{html.escape(one.token)}</span>'
-        for one in rows.itertuples()
+        for one in named_rows(rows)
     )
     return (
-        f'<div class="specdec-lane"><div class="specdec-head"><b>{html.escape(speed.name)}</b>'
+        f'<div class="specdec-lane"><div class="specdec-head"><b>{html.escape(speed.method)}</b>'
         f'<span class="specdec-rail"><div class="specdec-bar" style="{bar}"></div></span>'
         f'<span class="specdec-said" style="--at:{PAUSE + lasts:.4f}s">{speed_said(speed)}</span>'
         f'</div><div class="specdec-text">{tokens}</div></div>'
     )
 
 
-def speed_said(speed: pd.Series) -> str:
-    """A lane's result in words: tokens per second and its ratio to plain decoding."""
-    said = f"{speed['tokens_per_second']:.0f} tokens per second, {speed['ratio']:.2f} ×"
-    return said if speed["same"] else f"{said}; parts from plain decoding at a near tie"
+def speed_said(speed: Any) -> str:
+    """A lane's result in words: tokens per second and its ratio to plain decoding.
+
+    speed    a row of `race_speeds`
+    """
+    said = f"{speed.tokens_per_second:.0f} tokens per second, {speed.ratio:.2f} ×"
+    return said if speed.same else f"{said}; parts from plain decoding at a near tie"
 
 
 def play_race(
@@ -121,6 +126,10 @@ def play_race(
     shown.print(_frame(recording, longest, shown.width))
 
 
+def _speeds(recording: pd.DataFrame) -> dict[str, Any]:
+    return {one.method: one for one in named_rows(race_speeds(recording))}
+
+
 def check_pace(slower: float) -> None:
     """Raise ValueError unless a race is to last a positive number of times as long as it did."""
     if not slower > 0:
@@ -129,22 +138,21 @@ def check_pace(slower: float) -> None:
 
 def _frame(recording: pd.DataFrame, now: float, width: int) -> Group:
     """The race after so many seconds, for a terminal of so many characters."""
-    speeds = race_speeds(recording).set_index("method")
+    speeds = _speeds(recording)
     colours = {name: look.colour for name, look in looks(recording["source"]).items()}
     key = Text()
     for name, colour in colours.items():
         key.append(f"{name}  ", style=colour)
     key.append(f"{1000 * min(now, float(recording['seconds'].max())):.0f} ms")
     lanes = []
-    for method, rows in recording.groupby("method", sort=False):
+    for method, rows in groups_of(recording, "method"):
         there = rows[rows["seconds"] <= now]
         text = Text()
-        for one in there.itertuples():
+        for one in named_rows(there):
             text.append(one.token, style=colours[one.source])
         lines = text.wrap(Console(width=width), max(1, width - 4))[-LINES:]
         padded = [*lines, *[Text()] * (LINES - len(lines))]
-        speed = speeds.loc[method]
-        said = speed_said(speed) if len(there) == len(rows) else f"{len(there)} tokens"
+        said = speed_said(speeds[method]) if len(there) == len(rows) else f"{len(there)} tokens"
         lanes.append(
             Frame(Group(*padded), title=f"{method}: {said}", title_align="left", height=LINES + 2)
         )

@@ -20,6 +20,7 @@ from specdec_lib.measure.watching import REQUEST, WATCHED_TOKENS, race_speeds, r
 from specdec_lib.models.fast.model import FastModel
 from specdec_lib.models.loading import as_fast
 from specdec_lib.show import figures
+from specdec_lib.show.figures.chart import named_rows
 from specdec_lib.show.racing import race_page, speed_said
 from specdec_lib.show.saving import still
 from specdec_lib.show.widgets.knobs import TEMPERATURES, TOP_KS, choice, push_button, slider
@@ -41,28 +42,9 @@ class RacePanel(ipywidgets.VBox):
 
     def __init__(self, ladder: Ladder, recorded: pd.DataFrame | None = None) -> None:
         self._ladder = cache(lambda edition: _in_edition(ladder, edition))
-        own = ipywidgets.Textarea(
-            value=REQUEST if recorded is None else recorded["request"].iloc[0],
-            placeholder=f"such as: {REQUEST}",
-            description="your request",
-            tooltip="what all five methods answer",
-            rows=3,
-        )
-        kept = "tokens that keep their probability; greedily it changes nothing"
-        self.knobs: dict[str, Any] = {
-            "request": own,
-            "temperature": slider(TEMPERATURES, 0.0, "of the target's distribution; 0 is greedy"),
-            "top_k": choice(TOP_KS, kept, label="top-k", named=TOP_KS.__getitem__),
-            "seed": slider(range(20), 0, "of all noise"),
-            "tokens": slider(LENGTHS, WATCHED_TOKENS, "new ones, at most"),
-        }
-        if isinstance(ladder.target, FastModel):
-            self.knobs["edition"] = choice(EDITIONS, "of the target; int8 is another model")
-        for name, knob in self.knobs.items():
-            knob.description = knob.description or name
-            knob.layout.width = "auto"
-            knob.style.description_width = LABEL_WIDTH
-        self.pace = ipywidgets.ToggleButtons(options=PACES, tooltip="how fast it is shown")
+        asked = REQUEST if recorded is None else recorded["request"].iloc[0]
+        self.knobs = _knobs(asked, isinstance(ladder.target, FastModel))
+        self.pace: Any = ipywidgets.ToggleButtons(options=PACES, tooltip="how fast it is shown")
         self.pace.observe(lambda _: self.show(), names="value")
         self.race = push_button("race on this machine", self.run, "runs all five methods")
         self.again = push_button("show again", self.show, "the same recording")
@@ -105,7 +87,7 @@ class RacePanel(ipywidgets.VBox):
 
     @contextmanager
     def _at_work(self) -> Iterator[None]:
-        """Meanwhile nothing moves and no button works: what is drawn takes time from what is timed."""
+        """Meanwhile nothing moves and no button works: drawing would disturb the clock."""
         self.view.value = ""
         for button in (self.race, self.again):
             button.disabled = True
@@ -123,8 +105,8 @@ class RacePanel(ipywidgets.VBox):
         bundle = super()._repr_mimebundle_(**kwargs) or {}
         if self.recording is None:
             return bundle | {"text/plain": "a race to watch (it needs a running notebook)"}
-        speeds = race_speeds(self.recording)
-        said = "; ".join(f"{row['method']}: {speed_said(row)}" for _, row in speeds.iterrows())
+        speeds = named_rows(race_speeds(self.recording))
+        said = "; ".join(f"{one.method}: {speed_said(one)}" for one in speeds)
         text = f"a race to watch (it needs a running notebook); {said}"
         return bundle | {"text/plain": text} | still(figures.race_moment(self.recording))
 
@@ -134,6 +116,32 @@ def race_to_watch(ladder: Ladder, recorded: pd.DataFrame | None = None) -> RaceP
     side; see `RacePanel`.
     """
     return RacePanel(ladder, recorded)
+
+
+def _knobs(asked: str, editions: bool) -> dict[str, Any]:
+    """The request, how it is sampled, and if there are any, the target's editions."""
+    kept = "tokens that keep their probability; greedily it changes nothing"
+    own = ipywidgets.Textarea(
+        value=asked,
+        placeholder=f"such as: {REQUEST}",
+        description="your request",
+        tooltip="what all five methods answer",
+        rows=3,
+    )
+    knobs: dict[str, Any] = {
+        "request": own,
+        "temperature": slider(TEMPERATURES, 0.0, "of the target's distribution; 0 is greedy"),
+        "top_k": choice(TOP_KS, kept, label="top-k", named=TOP_KS.__getitem__),
+        "seed": slider(range(20), 0, "of all noise"),
+        "tokens": slider(LENGTHS, WATCHED_TOKENS, "new ones, at most"),
+    }
+    if editions:
+        knobs["edition"] = choice(EDITIONS, "of the target; int8 is another model")
+    for name, knob in knobs.items():
+        knob.description = knob.description or name
+        knob.layout.width = "auto"
+        knob.style.description_width = LABEL_WIDTH
+    return knobs
 
 
 def _in_edition(ladder: Ladder, edition: str) -> Ladder:
@@ -148,9 +156,8 @@ def _whose(recording: pd.DataFrame) -> str:
     first = recording.iloc[0]
     here = first.machine == machine_name()
     place = "this machine" if here else f"another machine ({first.machine})"
-    sampling = (
-        "greedy" if not first.temperature else f"sampled at temperature {first.temperature:g}"
-    )
+    heat = first.temperature
+    sampling = f"sampled at temperature {heat:g}" if heat else "greedy"
     words = f"Recorded on {place}, {first.date}: {sampling}, target in {first.edition} edition."
     others = recording["cores"].max() - first.threads
     if others > SPARE:

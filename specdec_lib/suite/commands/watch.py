@@ -64,9 +64,8 @@ def watch(
         sampler,
         seed=seed,
         max_new_tokens=max_new_tokens,
-        say=lambda method: print(f"{method} …", flush=True),
+        say=print,
     )
     play_race(recording, slower=slower)
-    speeds = race_speeds(recording)
-    print(speeds.round(3).to_string(index=False))
+    print(race_speeds(recording).round(3).to_string(index=False))
     write_csv(recording, csv, 6)
