@@ -25,7 +25,6 @@ from specdec_lib.measure.settings.setting import Setting
 from specdec_lib.workload import Ladder
 
 PLAIN_LANE = "plain decoding"
-REQUEST = "Write a Python function that returns the mean of a list of numbers."
 WATCHED_TOKENS = 96  # new ones, unless another number is asked for
 CHAIN_LENGTH = 4
 TREE_SIZE = (8, 5)  # guesses, and how deep

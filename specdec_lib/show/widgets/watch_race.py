@@ -14,9 +14,10 @@ import pandas as pd
 
 from specdec_lib.core.chance import Sampler
 from specdec_lib.measure.machine import machine_name
+from specdec_lib.measure.options import RACE_REQUEST
 from specdec_lib.measure.quiet import SPARE
 from specdec_lib.measure.settings.ladder_drafts import EDITIONS, with_int8_drafts
-from specdec_lib.measure.watching import REQUEST, WATCHED_TOKENS, race_speeds, record_race
+from specdec_lib.measure.watching import WATCHED_TOKENS, race_speeds, record_race
 from specdec_lib.models.fast.model import FastModel
 from specdec_lib.models.loading import as_fast
 from specdec_lib.show import figures
@@ -42,7 +43,7 @@ class RacePanel(ipywidgets.VBox):
 
     def __init__(self, ladder: Ladder, recorded: pd.DataFrame | None = None) -> None:
         self._ladder = cache(lambda edition: _in_edition(ladder, edition))
-        asked = REQUEST if recorded is None else recorded["request"].iloc[0]
+        asked = RACE_REQUEST if recorded is None else recorded["request"].iloc[0]
         self.knobs = _knobs(asked, isinstance(ladder.target, FastModel))
         self.pace: Any = ipywidgets.ToggleButtons(options=PACES, tooltip="how fast it is shown")
         self.pace.observe(lambda _: self.show(), names="value")
@@ -123,7 +124,7 @@ def _knobs(asked: str, editions: bool) -> dict[str, Any]:
     kept = "tokens that keep their probability; greedily it changes nothing"
     own = ipywidgets.Textarea(
         value=asked,
-        placeholder=f"such as: {REQUEST}",
+        placeholder=f"such as: {RACE_REQUEST}",
         description="your request",
         tooltip="what all five methods answer",
         rows=3,

@@ -5,6 +5,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from specdec_lib.measure.options import (
+    RACE_REQUEST,
     Csv,
     Device,
     Dtype,
@@ -22,9 +23,7 @@ from specdec_lib.measure.options import (
 
 
 def watch(
-    request: Annotated[
-        str | None, Parameter(help="that is answered; by default one of ours")
-    ] = None,
+    request: Annotated[str, Parameter(help="that all of them answer")] = RACE_REQUEST,
     *,
     target: ModelFolder = None,
     draft: ModelFolder = None,
@@ -48,7 +47,7 @@ def watch(
     check_csv(csv)
     from specdec_lib.core.chance import Sampler
     from specdec_lib.measure.settings.ladder_drafts import with_int8_drafts
-    from specdec_lib.measure.watching import REQUEST, race_speeds, record_race
+    from specdec_lib.measure.watching import race_speeds, record_race
     from specdec_lib.show.racing import check_pace, play_race
     from specdec_lib.workload import load_ladder
 
@@ -58,13 +57,9 @@ def watch(
     ladder = load_ladder(
         target, draft, warn=False, tokenizer=tokenizer, device=device, dtype=dtype, runtime=runtime
     )
+    ladder = with_int8_drafts(ladder)
     recording = record_race(
-        with_int8_drafts(ladder),
-        REQUEST if request is None else request,
-        sampler,
-        seed=seed,
-        max_new_tokens=max_new_tokens,
-        say=print,
+        ladder, request, sampler, seed=seed, max_new_tokens=max_new_tokens, say=print
     )
     play_race(recording, slower=slower)
     print(race_speeds(recording).round(3).to_string(index=False))
