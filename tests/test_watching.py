@@ -155,6 +155,7 @@ def test_a_picture_has_what_was_written_by_then(recording):
 def test_the_panel_runs_a_request_of_ones_own_and_shows_it_again(ladder, recording):
     panel = race_to_watch(ladder, recording)
     first = panel.view.value
+    assert panel.knobs["top_k"].label == "all tokens"
     assert "Recorded on this machine" in panel.words.value and moving(first)
     panel.pace.value = 4.0
     assert moving(panel.view.value) != moving(first)

@@ -45,7 +45,8 @@ STYLE = """<style>
   animation: specdec-come 1ms linear var(--at) forwards}
 .specdec-race .specdec-key {margin-right: 12px; padding: 0 6px; border-radius: 3px; color: INK}
 @media (prefers-reduced-motion: reduce) {
-  .specdec-race * {animation-duration: 1ms !important; animation-delay: 0s !important}}
+  .specdec-race * {animation-duration: 1ms !important; animation-delay: 0s !important}
+  .specdec-race .specdec-clock::after {--specdec-ms: var(--end); animation: none}}
 </style>""".replace("INK", DARK)
 
 

@@ -138,6 +138,7 @@ def _knobs(asked: str, editions: bool) -> dict[str, Any]:
     }
     if editions:
         knobs["edition"] = choice(EDITIONS, "of the target; int8 is another model")
+    knobs["top_k"].index = 0  # a menu at the value None would choose nothing
     for name, knob in knobs.items():
         knob.description = knob.description or name
         knob.layout.width = "auto"
