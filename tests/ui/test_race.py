@@ -11,7 +11,8 @@ NOTEBOOK = "00_one_round"
 RACE = ".jp-Notebook .specdec-race-panel"
 SIZES = ((1280, 900), (1920, 1080))
 SEEN = """panel => [...panel.querySelectorAll('.specdec-text')].map(
-  lane => [...lane.children].filter(one => getComputedStyle(one).visibility === 'visible').length)"""
+  lane => [...lane.children].filter(
+    one => getComputedStyle(one).visibility === 'visible').length)"""
 ALL = "panel => [...panel.querySelectorAll('.specdec-text')].map(lane => lane.children.length)"
 NEW = """panel => panel.querySelectorAll('.specdec-text').length === 5
   && !panel.innerText.includes('calculate_mean')"""
