@@ -10,7 +10,7 @@ from specdec_lib.core.tree import Shape, TokenTree
 from specdec_lib.show import figures, tables
 from specdec_lib.show.figures import theme
 from specdec_lib.show.figures.chart import lanes, marks
-from specdec_lib.show.figures.pictures import _lay_out
+from specdec_lib.show.figures.pictures import text_pieces
 from specdec_lib.show.figures.rounds import _with_boxes
 
 STORED_PASSES = pd.read_csv(Path(__file__).parents[1] / "figures" / "05_latency.csv")
@@ -66,7 +66,7 @@ def test_mask_is_the_trees_ancestry_and_needs_a_label_per_node():
 
 def test_text_keeps_its_lines_and_indentation_and_long_lines_are_broken():
     tokens = ["def", " f", ":\n    ", "return", *["twelve_signs"] * 20]
-    found = _lay_out(pd.DataFrame({"token": tokens, "source": "draft", "round": 0}))
+    found = text_pieces(pd.DataFrame({"token": tokens, "source": "draft", "round": 0}))
     assert found["text"].tolist()[:5] == ["def", " f", ":⏎", "␣␣␣␣", "return"]
     lines = found["y"].tolist()
     assert lines[2] < lines[3] == lines[4] and found["left"][4] > found["left"][3]

@@ -19,6 +19,7 @@ STORED = Path(__file__).parents[1] / "figures"
 def stored(name: str) -> pd.DataFrame:
     texts = name in (
         "00_exact",
+        "00_race",
         "00_origins",
         "03_survival",
         "04_cascade",
@@ -50,7 +51,7 @@ BYTES = {"title": "", "y_title": "", "by": "counted"}
 
 # figures of a stored table; then those of another table, or that take more
 PLAIN = """
-distributions=00_exact origins=00_origins budget_curves=01_budget
+distributions=00_exact race_moment=00_race origins=00_origins budget_curves=01_budget
 budget_speed_ups=01_speed_up calibration_curve=02_calibration predicted_tokens=02_predicted
 match_rates=02_gaps stages=03b_stages passes=03b_passes
 ewif_by_drafters=04b_ewif position=04b_position swi_by_prices=04b_swi walltimes=04b_walltime

@@ -75,6 +75,15 @@ def test_the_papers_number_stands_beside_ours(name):
                 assert f">{escape(said)}</t" in card
 
 
+def test_the_page_opens_with_rounds_pass_by_pass_and_then_the_scorecard(stored):
+    """Control: without that figure's image the page opens with its list of chapters."""
+    before, _, after = build(stored).read_text(encoding="utf-8").partition("<main>")
+    assert f'src="{building.HEAD}.png"' in before and 'class="strip"' in before
+    assert after.index('id="06_') < after.index('id="00_')
+    (stored / f"{building.HEAD}.png").unlink()
+    assert 'class="strip"' not in build(stored).read_text(encoding="utf-8")
+
+
 def test_only_figures_with_a_papers_number_stay_under_the_filter():
     """The filter is a rule of the page's style on the cards' class."""
     page = (FIGURES / "index.html").read_text("utf-8")
@@ -117,7 +126,7 @@ def test_the_page_is_whole_offline_and_links_to_what_is_there(stored):
     anchors = {link[1:] for link in read.all("href") if link.startswith("#")}
     assert anchors <= set(read.all("id")) and len(set(read.all("id"))) == len(read.all("id"))
     images = [attributes for tag, attributes in read.found if tag == "img"]
-    assert len(images) == len(STORED) and all(int(one["width"] or 0) > 100 for one in images)
+    assert len(images) == len(STORED) + 1 and all(int(one["width"] or 0) > 100 for one in images)
     pages = [one for _, one in read.found if "data-page" in one]
     assert len(pages) == 2 * len(list(stored.glob("[0-9][0-9]*_*.html")))
     for link in pages:  # to the image, where the script of interactive figures may be missing

@@ -16,6 +16,7 @@ from specdec_lib.core.files import check_output, check_writable, write_whole
 if TYPE_CHECKING:
     from pandas import DataFrame
 
+RACE_REQUEST = "Write a Python function that returns the mean of a list of numbers."
 FROM_ZERO = ("seed", "others")  # whole numbers that may be 0; all others count from 1
 
 

@@ -6,7 +6,7 @@ from specdec_lib.core.files import DATA
 from specdec_lib.measure.fingerprints import decoding
 
 CLOCKED = """race defaults ideas passes threads latency speeds sweeps ledger sizes learning regret
-    rivals walltime"""
+    rivals walltime watched"""
 TODAY, OLDER, UNKNOWN = "today's", "older", "unknown: it says no state"
 
 

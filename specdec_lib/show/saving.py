@@ -19,8 +19,9 @@ from PIL import Image
 from PIL.PngImagePlugin import PngInfo
 from plotly.offline import get_plotlyjs
 
-from specdec_lib.core.files import figures_folder, write_together, write_whole
+from specdec_lib.core.files import write_together, write_whole
 from specdec_lib.show.exporting import draw_png
+from specdec_lib.show.figure_place import figures_place
 from specdec_lib.show.figures.theme import PAPER
 
 NAME = re.compile(r"\d\d[a-z]?(_[a-z0-9]+)+")
@@ -39,7 +40,8 @@ if (!window.Plotly) document.body.prepend(
 
 
 def save(figure: go.Figure, name: str, table: pd.DataFrame) -> Path:
-    """Write NAME.html, NAME.png and NAME.csv into `figures_folder()`; the page's path comes back.
+    """Write NAME.html, NAME.png and NAME.csv where the figures of that notebook go
+    (`figures_place`); the page's path comes back.
 
     name     the notebook's number ("03", "03b") and words, joined by "_"; ValueError for another
     table    what the figure shows; real numbers are kept to six significant digits
@@ -52,7 +54,7 @@ def save(figure: go.Figure, name: str, table: pd.DataFrame) -> Path:
     """
     if not NAME.fullmatch(name):
         raise ValueError(f'a figure is called like "00_mask", by small letters, got {name!r}')
-    place = figures_folder()
+    place = figures_place(name.partition("_")[0])
     place.mkdir(parents=True, exist_ok=True)
     write_script(place)
     page = place / f"{name}.html"

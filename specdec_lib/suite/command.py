@@ -23,7 +23,7 @@ KEYWORD = re.compile(r"^[a-z_]+\b")
 # arguments that may begin a message which the command line shows with the flag instead
 FLAGS = "prompts limit max_new_tokens temperature top_k seed csv out scheduler".split()
 ALONE = ("distil", "own")  # a group, and its verb where options follow its name at once
-TIMING = ("bench", "compare", "measure latency", "measure learning", "measure walltime")
+TIMING = ("bench", "compare", "measure latency", "measure learning", "measure walltime", "watch")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -13,9 +13,9 @@ window.seen = {
       const first = cell.model.sharedModel.getSource().split("\n")[0];
       return seen.outputs(cell).filter((one) => one.output_type === "error").map((one) => `${one.ename}: ${one.evalue}, in ${first}`);
     }),
-  // The cells that show an explorer: a live widget with a picture to stand in for it.
+  // The cells that show an explorer: a live widget, whose text says so.
   panels: () => {
-    const widget = (one) => "application/vnd.jupyter.widget-view+json" in (one.data ?? {}) && "image/png" in one.data;
+    const widget = (one) => "application/vnd.jupyter.widget-view+json" in (one.data ?? {}) && `${one.data["text/plain"]}`.startsWith("explorer at");
     return seen.code().filter((cell) => seen.outputs(cell).some(widget)).map((cell) => seen.cells().indexOf(cell));
   },
   // Whether every figure of an explorer has something to show.

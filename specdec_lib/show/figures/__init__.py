@@ -44,6 +44,7 @@ from specdec_lib.show.figures.papers import (
     walltimes,
 )
 from specdec_lib.show.figures.pictures import cascade, origins, shaded_text, shapes
+from specdec_lib.show.figures.races import race_moment
 from specdec_lib.show.figures.rounds import mask, step, tree
 from specdec_lib.show.figures.rows import (
     KIND_NAMES,

@@ -98,7 +98,7 @@ def origins(table: pd.DataFrame, *, title: str = "") -> go.Figure:
     title    without one, it is how many tokens a round has
     """
     check(table, "", "token source round")
-    pieces = _lay_out(table)
+    pieces = text_pieces(table)
     traces = []
     for source, look in looks(table["source"]).items():
         count = int((table["source"] == source).sum())
@@ -121,7 +121,7 @@ def origins(table: pd.DataFrame, *, title: str = "") -> go.Figure:
     return sheet(traces, (width, height), title or counts)
 
 
-def _lay_out(table: pd.DataFrame) -> pd.DataFrame:
+def text_pieces(table: pd.DataFrame) -> pd.DataFrame:
     """The tokens in pieces of one line each, with box and middle. A newline is shown, and so are
     spaces that are all of a piece.
     """
@@ -155,7 +155,7 @@ def shaded_text(table: pd.DataFrame, *, title: str) -> go.Figure:
              is accepted there, 0 to 1) and `copied` (whether a copy guessed it)
     """
     check(table, "", "token chance copied")
-    pieces = _lay_out(table)
+    pieces = text_pieces(table)
     shade = np.minimum((pieces["chance"] * SURVIVAL_BINS).astype(int), SURVIVAL_BINS - 1)
     colours = sample_colorscale([[0, "#FFFFFF"], [1, "#5BA6D1"]], SURVIVAL_BINS)
     traces = []

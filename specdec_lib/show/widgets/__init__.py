@@ -17,3 +17,4 @@ from specdec_lib.show.widgets.explore_drafts import (
 from specdec_lib.show.widgets.explore_prices import price_explorer
 from specdec_lib.show.widgets.explore_rounds import round_steps
 from specdec_lib.show.widgets.panel import sliders
+from specdec_lib.show.widgets.watch_race import RacePanel, race_to_watch

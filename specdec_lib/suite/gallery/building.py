@@ -11,7 +11,7 @@ import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from specdec_lib.core.files import write_together
 from specdec_lib.suite.gallery.beside import numbers_beside, read_scorecard
@@ -32,6 +32,7 @@ HERE = Path(__file__).parent
 UNDESCRIBED = {"title": "", "see": "Not described in specdec_lib/suite/gallery/figures.toml yet."}
 SCRIPT = "plotly.min.js"
 KINDS = (".html", ".png", ".csv")  # of figure files
+HEAD = "03_strip"  # the figure that the page opens with
 
 
 @functools.cache
@@ -72,7 +73,7 @@ def chapters_of(notebooks: Path) -> list[Path]:
     return sorted(found, key=lambda path: not path.stem.endswith("_scorecard"))
 
 
-def render(template: str, chapters: Sequence[Mapping[str, object]]) -> str:
+def render(template: str, chapters: Sequence[Mapping[str, Any]]) -> str:
     """A template of this folder, page.html or provenance.js, filled in."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
     from markupsafe import Markup, escape
@@ -90,7 +91,8 @@ def render(template: str, chapters: Sequence[Mapping[str, object]]) -> str:
         lstrip_blocks=True,
     )
     environment.filters["marked"] = marked
-    return environment.get_template(template).render(chapters=chapters)
+    head = next((card for one in chapters for card in one["cards"] if card["name"] == HEAD), None)
+    return environment.get_template(template).render(chapters=chapters, head=head)
 
 
 def figure_files(folder: Path, notebook: Path) -> dict[str, set[str]]:
@@ -110,7 +112,7 @@ def figure_files(folder: Path, notebook: Path) -> dict[str, set[str]]:
     return {name: found[name] for name in sorted(found, key=place)}
 
 
-def _chapter(notebook: Path, folder: Path, scores: "DataFrame | None") -> dict[str, object]:
+def _chapter(notebook: Path, folder: Path, scores: "DataFrame | None") -> dict[str, Any]:
     """A notebook, its figures and its last run, as the templates read them."""
     parameters = read_parameters(notebook)
     seed = parameters["seed"]["default"] if "seed" in parameters else "none"
