@@ -117,7 +117,10 @@ def add_bars(
             base=list(own["base"]) if "base" in own else None,
             marker=look.bar(),
         )
-        _add_intervals(chart, bars, own, value, WHISKER)
+        spans = own
+        if "low" in own:  # a baseline's has no length
+            spans = own.assign(low=own["low"].where(own["low"] < own["high"]))
+        _add_intervals(chart, bars, spans, value, WHISKER)
         if "inside" in own:
             place = {"textposition": "inside", "insidetextanchor": "middle", "textangle": 0}
             bars.update(text=list(own["inside"]), textfont={"color": DARK, "size": 11}, **place)
@@ -196,14 +199,11 @@ def _add_intervals(
     chart: Chart, trace: go.Scatter | go.Bar, rows: pd.DataFrame, value: str, colour: str
 ) -> None:
     """Give the trace its intervals, by a trace of their own where only some marks have one: plotly
-    draws caps at a mark without one too. One of no length, as of a baseline, is not drawn.
+    draws caps at a mark without one too.
     """
     bars = {"visible": False}
     whole = rows[:0]
-    if "low" in rows:
-        whole = rows.dropna(subset=["low", "high"])
-        whole = whole[whole["low"] < whole["high"]]
-    if len(whole):
+    if "low" in rows and len(whole := rows.dropna(subset=["low", "high"])):
         upper = whole["high"] - whole[value]
         lower = whole[value] - whole["low"]
         bars = {"type": "data", "color": colour, "thickness": 1.6, "width": 4}
