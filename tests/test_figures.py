@@ -7,9 +7,11 @@ import pandas as pd
 import pytest
 
 from specdec_lib.core.tree import Shape, TokenTree
+from specdec_lib.measure import idea_tables
 from specdec_lib.show import figures, tables
-from specdec_lib.show.figures import theme
+from specdec_lib.show.figures import papers, theme
 from specdec_lib.show.figures.chart import lanes, marks
+from specdec_lib.show.figures.headings import under_headings
 from specdec_lib.show.figures.pictures import text_pieces
 from specdec_lib.show.figures.rounds import _with_boxes
 
@@ -277,8 +279,46 @@ def test_the_share_of_the_roof_is_of_the_lower_limit():
     points = pd.DataFrame({"intensity": [1.0, 100.0], "flops_per_second": [5.0, 5.0]})
     machine = {"bytes_per_second": 10.0, "flops_per_second": 50.0, "name": ""}
     figure = figures.roofline(points.assign(point="p", kind="ours"), **machine)
+    said = " p:<br> assumed 50 % of the bandwidth line", " p:<br> assumed 10 % of the compute roof"
+    assert [trace.text for trace in figure.data if trace.text] == [said]
+    figure = figures.roofline(points.assign(point="p", kind="paper"), **machine)
     said = " p:<br> 50 % of the bandwidth line", " p:<br> 10 % of the compute roof"
     assert [trace.text for trace in figure.data if trace.text] == [said]
+
+
+def test_an_edition_has_one_look_in_every_figure_and_published_prompts_are_hollow():
+    assert theme.FAMILIES == idea_tables.FAMILIES
+    found = theme.looks(["float32", "int8"])
+    for name, look in theme.EDITIONS.items():
+        assert (found[name].colour, found[name].symbol) == (look.colour, look.symbol)
+        both = [papers.WHOSE[f"{name}, {family}"] for family in theme.FAMILIES]
+        assert [one.symbol for one in both] == [look.symbol, f"{look.symbol}-open"]
+        assert {one.colour for one in both} == {look.colour}
+    table = rows(
+        "panel pair family ratio",
+        ("int8, greedy", "a ÷ b", "published prompts", 1.2),
+        ("SWI", "a ÷ b", "embedded prompts", 1.1),
+    ).assign(ratio_low=1.0, ratio_high=1.3, idea="a", prompts=40)
+    figure = figures.idea_ratios(table, x={"SWI": "by SWI", "int8": "by the clock"})
+    drawn = {dots.name: dots.marker for dots in figure.data if dots.mode == "markers"}
+    assert drawn["published prompts"].symbol == "square-open"
+    assert drawn["published prompts"].color == theme.EDITIONS["int8"].colour
+    assert drawn["embedded prompts"].symbol == theme.NO_EDITION.symbol
+    assert figure.layout.xaxis.title.text == "by the clock"
+    assert figure.layout.xaxis2.title.text == "by SWI"
+
+
+def test_rows_stand_below_their_heading_and_no_interval_is_drawn_for_a_baseline():
+    table = rows("of name", ("b", "x"), ("a", "x"), ("b", "y"), ("b", "x"))
+    place, words = under_headings(table, "of", "name")
+    assert words == ["<b>b</b>", "x", "y", "<b>a</b>", "x"]
+    assert place.tolist() == [1.0, 4.0, 2.0, 1.0]
+    columns = "method paper ours ours_low ours_high"
+    compared = rows(columns, ("plain", 1, 1, 1, 1), ("a", 1, 2, 1, 3))
+    said = {"title": "", "y_title": "", "by": ""}
+    figure = figures.paper_and_ours(compared.assign(sampling="greedy"), **said)
+    whiskers = [trace.x for trace in figure.data if trace.error_y.array is not None]
+    assert [list(one) for one in whiskers] == [pytest.approx([1.2])]
 
 
 def test_the_probabilities_of_shape_nodes_add_up_to_the_expected_tokens():

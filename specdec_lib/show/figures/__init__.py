@@ -26,7 +26,14 @@ from specdec_lib.show.figures.dots import (
     predicted_tokens,
     speed_sweep,
 )
-from specdec_lib.show.figures.ideas import claim_maps, gains_by_method, idea_ratios, waterfall
+from specdec_lib.show.figures.ideas import (
+    MEASURED,
+    MODELLED,
+    claim_maps,
+    gains_by_method,
+    idea_ratios,
+    waterfall,
+)
 from specdec_lib.show.figures.lines import (
     budget_curves,
     budget_speed_ups,

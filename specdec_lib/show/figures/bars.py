@@ -97,7 +97,7 @@ def film_strip(table: pd.DataFrame) -> go.Figure:
     styles = {name: replace(look, hatch="") for name, look in looks(rows["series"]).items()}
     add_bars(chart, rows, styles, lying=True, width=0.56)
     chart.name_places("y", rows["method"]).start_at_zero("x", 1.36)
-    return chart.titled("Three rounds of each method, pass by pass")
+    return chart.titled("Three rounds of each method, pass by pass; +n: the tokens of a round")
 
 
 def chain_lengths(table: pd.DataFrame, *, length: int, title: str) -> go.Figure:
@@ -149,7 +149,7 @@ def paper_and_ours(
     chart = Chart(table["sampling"].map(str), wide=92 * len(methods), y=y)
     for name, aside, ends, way in ("paper", -0.2, "", paper_by), ("ours", 0.2, interval, by):
         rows = marks(table, place + aside, name, text=name, ends=ends, panel="sampling")
-        look = replace(looks([name])[name], full=name == "ours")
+        look = looks([name])[name]
         add_bars(chart, rows.assign(series=name), {name: look}, width=0.36, by=way)
     return chart.name_places("x", methods, longest=12).start_at_zero("y", 1.1).titled(title)
 

@@ -27,6 +27,7 @@ HIGHEST = 0.5  # draft cost of the map, unless a mark stands higher
 HERE = "here"
 RIDGE = 5  # times lower its line ends below the roof: words of points stand further down
 RANKS = 4  # of guesses, in the match table
+LOW = 20  # cells, of which the lowest does not stretch the colours
 MAP_LOOKS = {HERE: Look("#E69F00", symbol="star")}
 
 
@@ -41,9 +42,7 @@ def match_rates(table: pd.DataFrame) -> go.Figure:
     shown = table[table["rank"] < RANKS]
     grid = shown.pivot(index="rank", columns="gap", values="rate")[names_of(table["gap"])]
     grid.index = [f"rank {rank}" for rank in grid.index]
-    later = table["rate"][table["rank"] >= RANKS].max()
     x = "gap to the best guess in nats; for rank 0, its lead over the second"
-    x += f" (later ranks: {later:.2f} at most)" if later == later else ""
     chart = Chart(high=86 + 38 * len(grid), x=x, y="rank of the guess")
     add_cells(chart, grid, name="rate", ends=(0, None))
     title = "How often a guess matches the target, by its rank and gap"
@@ -60,7 +59,7 @@ def surface(
     about: str = "",
 ) -> go.Figure:
     """Counted SWI over two entries of the K matrix: a cell per pair with the number in it; a frame
-    around one.
+    around one. The lowest of each `LOW` cells have the palest colour, whatever they are.
 
     table           a row per cell: `k1`, `k2` and `swi` (× plain decoding; NaN stays empty)
     best            the k1 and k2 of the cell that has a frame
@@ -78,7 +77,8 @@ def surface(
     wide = 70 + 42 * max(8, grid.shape[1])
     high = 106 + 30 * max(5, grid.shape[0])
     chart = Chart(wide=min(780, wide), high=high, x=across, y=down)
-    add_cells(chart, grid, name="SWI", framed=best)
+    palest = float(np.nanquantile(grid, 1 / LOW))
+    add_cells(chart, grid, name="SWI", framed=best, ends=(palest, None))
     words = f"Counted SWI over K ({prompts} prompts{about and f', {about}'})"
     return chart.titled(f"{words}: {grid.loc[best[1], best[0]]:.2f} framed")
 
@@ -200,7 +200,8 @@ def roofline(
 
     table                                 a row per point: `point` (its name), `intensity`
                                           (FLOP/byte) and `flops_per_second`, both above 0, and
-                                          `kind` ("paper": measured there, or "ours": predicted)
+                                          `kind` ("paper": measured there, or "ours": predicted from
+                                          a share of the line that is assumed)
     bytes_per_second, flops_per_second    the most that the machine moves and computes
     name                                  the machine's
 
@@ -224,9 +225,10 @@ def roofline(
     shares = table["flops_per_second"] / (bandwidth * table["intensity"]).clip(upper=roof)
     rows = marks(table, "intensity", "flops_per_second", series="kind")
     limit = np.where(rows["x"] < ridge, "bandwidth line", "compute roof")
+    assumed = np.where(rows["series"] == "ours", "assumed ", "")
     rows["text"] = [
-        f" {escape(point)}:<br> {100 * share:.{0 if share >= 0.01 else 2}f} % of the {lower}"
-        for point, share, lower in zip(table["point"], shares, limit, strict=True)
+        f" {escape(point)}:<br> {said}{100 * share:.{0 if share >= 0.01 else 2}f} % of the {lower}"
+        for point, said, share, lower in zip(table["point"], assumed, shares, limit, strict=True)
     ]
     paper = {"paper": Look(INK, symbol="diamond-open")}
     ours = {"ours": Look(GAIN)}
@@ -238,7 +240,7 @@ def roofline(
         ticks = [10.0**power for power in range(math.ceil(low), math.floor(high) + 1)]
         words = list(map(theme.with_prefix, ticks))
         chart.count_in_factors(axis, ticks, ends).axis(axis, ticktext=words)
-    return chart.titled(f"{name}: how far below the machine's roof, measured and predicted")
+    return chart.titled(f"{name}: how far below its roof, measured and predicted")
 
 
 def _check_points(table: pd.DataFrame) -> None:

@@ -6,17 +6,25 @@ import plotly.graph_objects as go
 
 from specdec_lib.show.figures.chart import Chart, check, marks, span_of
 from specdec_lib.show.figures.forms import add_dots
-from specdec_lib.show.figures.rows import BETWEEN
+from specdec_lib.show.figures.headings import name_rows, under_headings
 from specdec_lib.show.figures.theme import GAIN, INK, LOSS, SOURCES, Look
 
 PRINTED = "printed"
 VERDICTS = {
     "reproduced": Look(SOURCES["n-gram"]),
-    "larger": Look(SOURCES["middle"], symbol="triangle-up"),
-    "smaller": Look(GAIN, symbol="square"),
+    "larger": Look(SOURCES["middle"], symbol="triangle-right"),
+    "smaller": Look(GAIN, symbol="triangle-left"),
     "compatible, too wide": Look(INK, symbol="circle-open"),
     "opposite": Look(LOSS, symbol="x"),
     "too few to tell": Look(INK, symbol="square-open"),
+}
+SAID = {  # of a verdict, in the legend
+    "reproduced": "reproduced, within a fifth",
+    "larger": "ours is larger",
+    "smaller": "ours is smaller",
+    "compatible, too wide": "interval too wide to tell",
+    "opposite": "ours goes the other way",
+    "too few to tell": "too few prompts to tell",
 }
 WAYS = {"clock": "by the clock", "counted": "counted", "SWI": "by SWI"}
 ITEMS = ("Table 2", "Table 5")  # of SWI: rows behind the gains that are drawn
@@ -24,10 +32,11 @@ TICKS = (0.25, 0.5, 0.75, 1, 1.5, 2, 3, 4)
 
 
 def scorecard(table: pd.DataFrame) -> go.Figure:
-    """Printed gains beside ours: a row per claim, those by the clock first, then counted ones, then
-    SWI; the printed ratio as a diamond, ours as a dot with a 95 % interval, whose colour and form
-    say the verdict. Right of the dotted line ours goes the way that the paper's does: where it
-    prints a ratio below 1, such as of bytes, the inverse is drawn, and its name says so.
+    """Printed gains beside ours: a row per claim under its table of a paper, those by the clock
+    first, then counted ones, then SWI; the printed ratio as a diamond, ours as a mark with a 95 %
+    interval, whose colour and form say the verdict. Right of the dotted line ours goes the way that
+    the paper's does: where it prints a ratio below 1, such as of bytes, the inverse is drawn, and
+    its name says so.
 
     table    as `claims.score` gives it: a row per claim with `paper`, `item`, `claim`, `by`,
              `paper_value`, `ours` with `low` to `high`, `no_effect`, `kind` and `verdict`. Only
@@ -40,31 +49,25 @@ def scorecard(table: pd.DataFrame) -> go.Figure:
     some, inverse = _as_ratios(some)
     order = list(WAYS)
     some = some.sort_values("by", key=lambda own: own.map(order.index), kind="stable")
-    some["name"] = some["paper"] + ", " + some["item"] + ": " + some["claim"]
-    some["name"] += np.where(inverse[some.index], ", inverse", "")
-    some["place"] = [float(place) for place in range(len(some))]
-    note = "{verdict}"
-    ours = marks(some, "ours", "place", series="verdict", ends="low ours high", note=note)
+    some["name"] = some["claim"] + np.where(inverse[some.index], ", inverse", "")
+    some["of"] = some["paper"] + ", " + some["item"] + ", " + some["by"].map(WAYS)
+    some["place"], words = under_headings(some, "of", "name")
+    counts = some["verdict"].value_counts()
+    called = {name: f"{SAID[name]} ({counts[name]})" for name in VERDICTS if name in counts}
+    some["said"] = some["verdict"].map(called)
+    ours = marks(some, "ours", "place", series="said", ends="low ours high", note="{verdict}")
     theirs = marks(some, "paper_value", "place").assign(series=PRINTED)
     ends = span_of(pd.concat([ours[["x", "low", "high"]], theirs[["x"]]]))
-    chart = Chart(wide=980, high=60 + 24 * len(some), x="ratio, logarithmic")
+    x = "gain as a ratio, logarithmic (dotted: none); inverse: 1 ÷ what is printed below 1"
+    chart = Chart(wide=980, high=60 + 22 * len(words), x=x)
     add_dots(chart, theirs, {PRINTED: Look(INK, symbol="diamond-open")}, lying=True, size=10)
-    shown = {name: look for name, look in VERDICTS.items() if name in set(ours["series"])}
-    for name in shown:
-        add_dots(chart, ours[ours["series"] == name], shown, lying=True, size=8)
-    chart.name_places("y", some["name"], longest=80)
-    for edge in some.groupby("by", sort=False).size().cumsum()[:-1]:
-        chart.figure.add_hline(y=edge - 0.5, **BETWEEN)
-    first = some.groupby("by", sort=False)["place"].min()
-    look = {"showarrow": False, "font": {"size": 13}, "xref": "paper", "x": 1, "xanchor": "right"}
-    for way, place in first.items():
-        chart.figure.add_annotation(y=place, text=f"<b>{WAYS[str(way)]}</b>", **look)
+    for name, said in called.items():
+        own = ours[ours["series"] == said]
+        add_dots(chart, own, {said: VERDICTS[name]}, lying=True, size=9)
+    name_rows(chart, words)
     low, high = 0.92 * max(ends[0], 0.05), 1.08 * ends[1]
     chart.count_in_factors("x", [tick for tick in TICKS if low <= tick <= high], (low, high))
-    counts = some["verdict"].value_counts()
-    said = ", ".join(f"{counts[one]} {one}" for one in VERDICTS if one in counts)
-    headline = f"Printed gains and ours, without the SWI of Table 2: {said}"
-    return chart.titled(headline, plain="x", room=62)
+    return chart.titled("Gains printed in both papers, and ours", plain="x", room=72)
 
 
 def _as_ratios(some: pd.DataFrame) -> tuple[pd.DataFrame, pd.Series]:

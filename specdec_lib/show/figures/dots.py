@@ -5,13 +5,14 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from specdec_lib.show.figures import theme
-from specdec_lib.show.figures.chart import Chart, check, lanes, marks, span_of
+from specdec_lib.show.figures.chart import Chart, check, groups_of, lanes, marks, span_of
 from specdec_lib.show.figures.forms import add_diagonal, add_dots
 from specdec_lib.show.figures.theme import PAPERS, SOURCES, Look, escape, looks, names_of
 
 WIDE = 3  # times the slowest
 SPEEDS = (10, 15, 20, 30, 40, 60, 80, 100, 120, 150, 200, 300, 400, 600, 800, 1000)
 WIDEST = 26  # pixels across the dot of the most tokens
+LEAST = 10  # pixels across the smallest dot
 EWIF_LOOKS = {
     "printed": PAPERS[0],
     "recomputed for the same k": Look(SOURCES["draft"]),
@@ -98,14 +99,15 @@ def calibration_curve(table: pd.DataFrame) -> go.Figure:
     chart = Chart(rows["panel"], wide=450, high=470, x="confidence of the draft", y=RATE)
     add_diagonal(chart, (-0.02, 1.02), name="perfectly calibrated")
     share = rows["at_risk"] / max(1.0, float(rows["at_risk"].max()))
-    rows["size"] = np.maximum(WIDEST * np.sqrt(share), 7)
+    rows["size"] = np.maximum(WIDEST * np.sqrt(share), LEAST)
     add_dots(chart, rows, {"": Look(SOURCES["draft"])})
     return chart.titled("Is the draft's confidence right? Larger areas: more guesses")
 
 
 def predicted_tokens(table: pd.DataFrame) -> go.Figure:
     """Counted against predicted tokens per round: a dot per setting, with an interval; on the
-    diagonal they agree, in the band to within 5 %. A panel per sampler.
+    diagonal they agree, in the band to within 5 %; a line per series where all its predictions
+    would be wrong by the median of their ratios, which the headline has. A panel per sampler.
 
     table    a row per setting: `name`, `series` (its kind), `sampling`, `predicted` and `measured`
              (both tokens per round; the latter counted) with its 95 % interval `low` to `high`
@@ -116,9 +118,17 @@ def predicted_tokens(table: pd.DataFrame) -> go.Figure:
     chart = Chart(rows["panel"], wide=450, high=490, x=x, y=y)
     ends = span_of(rows[["x", "y", "low", "high"]], 0.08, 0.08)
     add_diagonal(chart, ends, name="as predicted", near=0.05)
-    more = (rows["y"] / rows["x"] - 1).median()
-    headline = f"Counted against predicted tokens per round: {more:+.0%} in the median"
-    return add_dots(chart, rows).titled(headline)
+    styles = looks(rows["series"])
+    medians = (rows["y"] / rows["x"]).groupby(rows["series"], sort=False).median()
+    said = ", ".join(f"{ratio - 1:+.0%} {name}" for name, ratio in medians.items())
+    for (panel, name), own in groups_of(rows, ["panel", "series"]):
+        span = own["x"].agg(["min", "max"])
+        line = pd.DataFrame({"x": span, "y": medians[name] * span, "panel": panel})
+        called = f"{name}, median"
+        look = {called: styles[name]}
+        add_dots(chart, line.assign(series=called), look, joined=1.5, size=0)
+    headline = f"Counted tokens per round ÷ predicted, in the median: {said}"
+    return add_dots(chart, rows, styles).titled(headline)
 
 
 def predicted_speeds(table: pd.DataFrame) -> go.Figure:

@@ -3,13 +3,14 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 from plotly.colors import hex_to_rgb
 
 from specdec_lib.show.figures import theme
 from specdec_lib.show.figures.chart import Chart, ends_of, groups_of, named_rows
-from specdec_lib.show.figures.theme import DARK, INK, Look, escape
+from specdec_lib.show.figures.theme import DARK, INK, WHISKER, Look, escape
 
 SHADES = [[0, "#EAF4FA"], [1, "#5BA6D1"]]  # dark numbers are legible on all of them
 TWO_SIDED = [[0, "#EA8A45"], [0.5, "#FFFFFF"], SHADES[1]]  # slower and faster
@@ -116,7 +117,10 @@ def add_bars(
             base=list(own["base"]) if "base" in own else None,
             marker=look.bar(),
         )
-        _add_intervals(chart, bars, own, value, INK)
+        spans = own
+        if "low" in own:  # a baseline's has no length
+            spans = own.assign(low=own["low"].where(own["low"] < own["high"]))
+        _add_intervals(chart, bars, spans, value, WHISKER)
         if "inside" in own:
             place = {"textposition": "inside", "insidetextanchor": "middle", "textangle": 0}
             bars.update(text=list(own["inside"]), textfont={"color": DARK, "size": 11}, **place)
@@ -143,7 +147,9 @@ def add_cells(
     framed    column and row of the cell that has a frame
     """
     place = {"x": list(map(escape, grid.columns)), "y": list(map(escape, grid.index))}
-    look = {"zmin": ends[0], "zmax": ends[1], "colorscale": shades, "xgap": 1, "ygap": 1}
+    extremes = float(np.nanmin(grid)), float(np.nanmax(grid))  # plotly wants both ends, or none
+    low, high = (own if end is None else end for end, own in zip(ends, extremes, strict=True))
+    look = {"zmin": low, "zmax": high, "colorscale": shades, "xgap": 1, "ygap": 1}
     look["colorbar"] = {"title": {"text": name, "side": "top"}, "thickness": 14}
     look["hovertemplate"] = f"%{{y}}, %{{x}}: {name} %{{z:.3f}}<extra></extra>"
     last = panel == list(chart.panels)[-1]

@@ -2,23 +2,34 @@
 idea beside its lack, and where a claim changes its sign on other machines.
 """
 
+import math
+from collections.abc import Mapping
+from itertools import product
+
 import pandas as pd
 import plotly.graph_objects as go
 
-from specdec_lib.show.figures.chart import Chart, check, lanes, marks, span_of
+from specdec_lib.show.figures.chart import Chart, check, lanes, marks, named_rows, span_of
 from specdec_lib.show.figures.forms import TWO_SIDED, add_bars, add_dots
-from specdec_lib.show.figures.rows import BETWEEN
-from specdec_lib.show.figures.theme import DARK, GAIN, INK, LOSS, SOURCES, Look, names_of
+from specdec_lib.show.figures.headings import BETWEEN
+from specdec_lib.show.figures.theme import (
+    DARK,
+    EDITIONS,
+    GAIN,
+    INK,
+    LOSS,
+    NO_EDITION,
+    Look,
+    escape,
+    family_looks,
+    names_of,
+)
 
-EDITIONS = {"float32": Look(SOURCES["draft"]), "int8": Look(SOURCES["prompt"], hatch="/")}
-FAMILIES = {
-    "embedded prompts": Look(SOURCES["draft"]),
-    "published prompts": Look(SOURCES["target"], symbol="diamond"),
-}
-MEASURED = "measured machine"
-MODELLED = "modelled, from a data sheet"
+MEASURED = "prices of a measured machine"
+MODELLED = "prices modelled from a data sheet"
 MACHINES = {MEASURED: Look(DARK, symbol="star"), MODELLED: Look(DARK, symbol="circle-open")}
 FURTHEST = 0.25  # of a gain from 1, in the colours of a map
+FAMILY_LOOKS = family_looks({**EDITIONS, "": NO_EDITION})
 HEIGHTS = (0.005, 0.01, 0.03, 0.1, 0.3)
 
 
@@ -45,14 +56,16 @@ def waterfall(table: pd.DataFrame) -> go.Figure:
 def idea_ratios(
     table: pd.DataFrame,
     *,
-    x: str = "with it ÷ without",
+    x: str | Mapping[str, str] = "speed with it ÷ without",
     title: str = "What each idea adds by the clock",
 ) -> go.Figure:
     """What each idea adds: a row per pair of methods that differ by it alone, a lying dot per kind
     of prompts, with a 95 % interval; a panel per edition and sampler, or per way of measuring.
 
-    table    a row per dot: `panel`, `idea`, `pair`, `family` (of prompts), `ratio` (of speeds) with
+    table    a row per dot: `panel` (its dots have the look of the edition that it names), `idea`,
+             `pair`, `family` (of prompts; hollow for published ones), `ratio` (of speeds) with
              `ratio_low` to `ratio_high`, `prompts`, and `machine`
+    x        the title of the axis, or by a word in the panel's name the title of its axis
     """
     ends = "ratio_low ratio ratio_high"
     check(table, "panel pair family", f"{ends} idea prompts")
@@ -64,12 +77,23 @@ def idea_ratios(
     high = 60 + 30 * rows["pair"].nunique()
     across = rows["panel"].nunique()
     across = across if across <= 4 else 3
-    chart = Chart(rows["panel"], wide=960 / across, high=high, columns=across, x=x, gap=0.02)
-    add_dots(chart, rows, FAMILIES, lying=True, size=8).name_places("y", rows["pair"], longest=44)
+    axes = {"": x} if isinstance(x, str) else x
+    chart = Chart(rows["panel"], wide=960 / across, high=high, columns=across, gap=0.02)
+    for panel, (word, words) in product(chart.panels, axes.items()):
+        if word in panel:
+            chart.axis("x", panel, title=words)
+    look = rows["panel"].map(_edition_of) + ", " + rows["family"]
+    add_dots(chart, rows.assign(look=look), FAMILY_LOOKS, lying=True, size=8)
+    chart.name_places("y", rows["pair"], longest=44)
     for edge in rows.groupby("first")["pair"].nunique().cumsum()[:-1]:
         chart.figure.add_hline(y=edge - 0.5, **BETWEEN)
     chart.axis("x", range=span_of(rows[["x", "low", "high"]], 0.06, 0.06), nticks=5)
     return chart.titled(title, plain="x")
+
+
+def _edition_of(panel: str) -> str:
+    """The edition that a panel's name tells of, or ""."""
+    return next((edition for edition in EDITIONS if edition in panel), "")
 
 
 def claim_maps(table: pd.DataFrame, points: pd.DataFrame, *, about: str) -> go.Figure:
@@ -84,15 +108,20 @@ def claim_maps(table: pd.DataFrame, points: pd.DataFrame, *, about: str) -> go.F
     check(points, "claim name", "kind sixteen draft gain")
     claims = names_of(table["claim"])
     x = "a pass over 16 rows ÷ over one"
-    y = "a draft's pass ÷ the target's"
+    y = "draft's pass ÷ target's"
     chart = Chart(claims, wide=255, high=250, columns=min(4, len(claims)), x=x, y=y, gap=0.02)
     for number, claim in enumerate(claims):
         own = table[table["claim"] == claim]
         grid = own.pivot(index="draft", columns="sixteen", values="gain")
         _add_map(chart, claim, grid, scale=number == 0)
     spots = marks(points, "sixteen", "draft", series="kind", panel="claim")
-    spots["text"] = points["name"] + points["gain"].map(": {:.2f}".format)
     add_dots(chart, spots, MACHINES, size=12, lying=True)
+    words = {"showarrow": False, "xanchor": "left", "xshift": 9, "borderpad": 1}
+    words |= {"font": {"size": 11, "color": DARK}, "bgcolor": "rgba(255,255,255,0.7)"}
+    for spot in named_rows(spots):
+        said = f"{escape(spot.name)}: {spot.gain:.2f}"
+        place = {"x": spot.sixteen, "y": math.log10(spot.draft)} | chart.panels[spot.claim]
+        chart.figure.add_annotation(text=said, **place, **words)
     chart.axis("x", range=[table["sixteen"].min() - 0.05, table["sixteen"].max()])
     ends = (table["draft"].min(), table["draft"].max())
     chart.count_in_factors("y", HEIGHTS, ends)

@@ -34,8 +34,8 @@ ASIDE = 0.06  # octaves that the outer dots stand beside their budget
 
 
 def position(table: pd.DataFrame) -> go.Figure:
-    """How likely a draft is accepted up to each position, on a logarithmic axis: a line per drafter
-    over a band, the 95 % interval; a panel per kind of text.
+    """How likely a draft is accepted up to each position, on a logarithmic axis: a dot per position
+    on a line per drafter, over a band, the 95 % interval; a panel per kind of text.
 
     table    a row per position: `domain`, `drafter`, `position` (of a guess in its draft, from 1),
              `rate` (probability that all guesses up to it are accepted, 0 to 1; drawn from
@@ -51,7 +51,8 @@ def position(table: pd.DataFrame) -> go.Figure:
     x = "position in the draft"
     y = "accepted up to here (probability)"
     chart = Chart(rows["panel"], wide=300, high=330, x=x, y=y)
-    add_dots(chart, rows, **LINES)
+    styles = {name: replace(look, dash="solid") for name, look in looks(rows["series"]).items()}
+    add_dots(chart, rows, styles, **{**LINES, "size": 5})
     ticks = [0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1]
     chart.count_in_factors("y", ticks, (LEAST_RATE, 1.2))
     last = int(rows["x"].max())
@@ -70,7 +71,7 @@ def budget_curves(table: pd.DataFrame) -> go.Figure:
     ends = "low tokens_per_round high"
     check(table, "", f"budget shape measured {ends}")
     rows = marks(table, "budget", "tokens_per_round", series="shape", ends=ends)
-    styles = looks(rows["series"])
+    styles = {name: replace(look, dash="solid") for name, look in looks(rows["series"]).items()}
     chart = _budget_chart(rows, "tokens per round", after=0.36)
     seen = rows["measured"].astype(bool)
     add_dots(chart, rows[~seen], styles, **LINES, by="predicted")
@@ -126,13 +127,15 @@ def budget_speed_ups(table: pd.DataFrame, *, title: str = "") -> go.Figure:
     rows = marks(table, "budget", "speed_up").sort_values(["budget", "depth"])
     by = rows.groupby("budget")["y"]
     best = rows.loc[by.idxmax()].assign(low=by.min().to_numpy(), high=by.max().to_numpy())
-    chart = _budget_chart(rows, "predicted speed-up over plain decoding (dotted)")
+    chart = _budget_chart(rows, "predicted speed-up (plain decoding: 1)")
     look = {BEST_DEPTH: Look(SOURCES["draft"])}
     add_dots(chart, best.assign(series=BEST_DEPTH), look, **LINES, by="predicted")
     turns = best[best["depth"] != best["depth"].shift()]
     turns = turns.assign(series=BEST_DEPTH, text=turns["depth"].map("depth {}".format))
     add_dots(chart, turns.drop(columns=["low", "high"]), look, size=8, by="predicted")
-    chart.figure.data[-1].update(textposition="bottom center")
+    rising = best["y"].diff().shift(-1).reindex(turns.index) >= 0
+    sides = [f"bottom {'right' if up else 'left'}" for up in rising]  # off the line
+    chart.figure.data[-1].update(textposition=sides)
     top = best.iloc[best["y"].argmax()]
     words = f"{top.y:.2f} with {top.budget} guesses"
     star = top.to_frame().T.drop(columns=["low", "high"]).assign(series="the best", text=words)

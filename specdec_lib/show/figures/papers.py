@@ -5,19 +5,24 @@ import plotly.graph_objects as go
 
 from specdec_lib.show.figures.chart import Chart, check, lanes, marks, span_of
 from specdec_lib.show.figures.forms import add_dots
-from specdec_lib.show.figures.rows import BETWEEN
-from specdec_lib.show.figures.theme import DARK, INK, PAPERS, SOURCES, Look, looks, names_of
+from specdec_lib.show.figures.headings import BETWEEN
+from specdec_lib.show.figures.theme import (
+    DARK,
+    EDITIONS,
+    INK,
+    PAPERS,
+    Look,
+    family_looks,
+    looks,
+    names_of,
+)
 
 PAPER = "the paper, measured"
-FORETOLD = "ours, predicted at the paper's sizes"
-FIRST, SECOND = SOURCES["draft"], SOURCES["prompt"]
+FORETOLD = "predicted at the paper's sizes"
 WHOSE = {
     PAPER: PAPERS[0],
     FORETOLD: Look(DARK, symbol="line-ns-open"),
-    "float32, embedded prompts": Look(FIRST),
-    "float32, published prompts": Look(FIRST, symbol="circle-open"),
-    "int8, embedded prompts": Look(SECOND, symbol="square"),
-    "int8, published prompts": Look(SECOND, symbol="square-open"),
+    **family_looks(EDITIONS),
 }
 GREYS = (Look(INK, "dash", "diamond-open"), Look(INK, "dot", "square-open"))
 
@@ -40,7 +45,7 @@ def paper_speed_ups(table: pd.DataFrame) -> go.Figure:
     high = 60 + (30 + 17 * len(shown)) * len(methods)
     x = "speed-up over plain decoding of the same kind (dotted)"
     chart = Chart(rows["panel"], wide=440, high=high, x=x, gap=0.03)
-    for name in shown:
+    for name in [*shown][::2] + [*shown][1::2]:  # a family per row of the legend
         add_dots(chart, rows[rows["series"] == name], shown, lying=True, size=9)
     span = span_of(rows[["x", "low", "high"]].assign(plain=1.0), 0.05, 0.14)
     chart.axis("x", range=span, showline=True).name_places("y", methods, longest=16)
@@ -65,7 +70,7 @@ def prompt_gains(table: pd.DataFrame, *, before: str, after: str, about: str = "
     rows = marks(table, rank, "gain", series="kind", panel="sampling", note=note)
     most = int(rank.max())
     x = "prompts, from the least gain to the greatest"
-    y = f"speed of {after} ÷ of {before} (dotted: 1)"
+    y = f"speed, {after} ÷ {before}"
     chart = Chart(rows["panel"], wide=930, high=300, columns=1, x=x, y=y)
     add_dots(chart, rows, size=8)
     chart.axis("x", range=[0, most + 1], showticklabels=False, showgrid=False)
@@ -125,7 +130,7 @@ def swi_by_prices(table: pd.DataFrame) -> go.Figure:
     order = names_of(table.sort_values("printed", ascending=False, kind="stable")["data"])
     place = lanes(table, "prices", "data", 0.6, order)
     rows = marks(table, place, "swi", series="data", panel="drafters", ends="low swi high")
-    y = "SWI, counted (plain decoding is 1, dotted)"
+    y = "SWI, counted (plain decoding: 1)"
     chart = Chart(
         rows["panel"],
         wide=310,
@@ -137,5 +142,5 @@ def swi_by_prices(table: pd.DataFrame) -> go.Figure:
     add_dots(chart, rows, _with_greys(table), size=9)
     chart.name_places("x", table["prices"]).start_at_zero("y", 1.06)
     return chart.titled(
-        "SWI of a tuned cascade and of the best drafter alone, by prices", plain="y"
+        "SWI of a tuned cascade and of the best drafter alone, by list of prices", plain="y"
     )

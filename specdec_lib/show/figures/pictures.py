@@ -23,6 +23,7 @@ DEEP = 0.55  # of the shades, from which on white is easier to read
 STEP = 44.0
 LEAF = 28.0
 NODE = 25.0
+LEVEL = 18.0  # left of a node, where the edge to it bends
 HEAD = 44.0
 APART = 28.0
 PAGE = 900.0  # pixels that a line of shapes may fill
@@ -65,7 +66,9 @@ def shapes(table: pd.DataFrame, *, title: str) -> go.Figure:
         lines = np.array(leaf_rows(rows["parent"].tolist()))
         own = rows.assign(x=left + NODE / 2 + STEP * rows["depth"], y=top + HEAD + LEAF * lines)
         spots = [*zip(own["x"], own["y"], strict=True)]
-        edges += [[spots[row.parent], spots[row.node]] for row in named_rows(own) if row.node]
+        for row in named_rows(own[own["node"] > 0]):  # level before its node, clear of the others
+            end = spots[row.node]
+            edges.append([spots[row.parent], (end[0] - LEVEL, end[1]), end])
         found.append(own)
         below = max(below, HEAD + LEAF * (lines.max() + 1))
         left, right = left + wide + APART, max(right, left + wide)
@@ -106,7 +109,7 @@ def origins(table: pd.DataFrame, *, title: str = "") -> go.Figure:
         boxes = boxes_trace(pieces[pieces["source"] == source], look.colour, name=share)
         traces.append(boxes.update(line={"width": 0}))  # outlines of neighbours would overlap
     first = pieces[pieces["round"] != pieces["round"].shift()]
-    bars = zip(first["left"] - 0.6, first["top"] - 3, first["bottom"] + 3, strict=True)
+    bars = zip(first["left"] - 0.6, first["top"] - 1, first["bottom"] + 1, strict=True)
     starts = [[(left, top), (left, bottom)] for left, top, bottom in bars]
     traces.append(path_trace(starts, {"color": INK, "width": 2.2}, name="start of a round"))
     pieces["hover"] = [
@@ -157,7 +160,7 @@ def shaded_text(table: pd.DataFrame, *, title: str) -> go.Figure:
     check(table, "", "token chance copied")
     pieces = text_pieces(table)
     shade = np.minimum((pieces["chance"] * SURVIVAL_BINS).astype(int), SURVIVAL_BINS - 1)
-    colours = sample_colorscale([[0, "#FFFFFF"], [1, "#5BA6D1"]], SURVIVAL_BINS)
+    colours = sample_colorscale([[0, "#EEF5FA"], [1, "#5BA6D1"]], SURVIVAL_BINS)
     traces = []
     for number, colour in enumerate(colours):
         low, high = number / SURVIVAL_BINS, (number + 1) / SURVIVAL_BINS

@@ -15,6 +15,7 @@ from specdec_lib.show.figures.theme import INK, MONOSPACE, SCREEN, SOURCES, esca
 from specdec_lib.show.tables import check_path, nodes
 
 EMITTED = "target"  # the source of the correction or bonus token
+FREE = "free token"  # its name in the legend
 SEES = {"itself": "#0072B2", "an ancestor": "#56B4E9", "hidden": "rgba(128,128,128,0.14)"}
 LABEL = 12  # characters
 # pixels
@@ -94,7 +95,8 @@ def _edges_and_boxes(table: pd.DataFrame) -> list[go.Scatter]:
         traces.append(pictures.path_trace(paths[True], thick, name="accepted path"))
     for source, look in looks(table["source"]).items():
         own = table[table["source"] == source]
-        traces.append(pictures.boxes_trace(own, look.colour, name=escape(source)))
+        called = FREE if source == EMITTED else source
+        traces.append(pictures.boxes_trace(own, look.colour, name=escape(called)))
     if paths[True]:
         walked = table[table["accepted"] | (table["node"] == 0)]
         traces.append(pictures.boxes_trace(walked, INK))

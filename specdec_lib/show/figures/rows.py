@@ -9,9 +9,10 @@ import plotly.graph_objects as go
 from specdec_lib.measure.ratios import ALL
 from specdec_lib.show.figures.chart import Chart, check, groups_of, lanes, marks, span_of
 from specdec_lib.show.figures.forms import add_bars, add_dots, words_beside
+from specdec_lib.show.figures.headings import BETWEEN, name_rows, under_headings
 from specdec_lib.show.figures.theme import GAIN, INK, LOSS, SOURCES, Look, looks, names_of, short
 
-BETWEEN = {"line": {"width": 1, "color": "rgba(128,128,128,0.35)"}, "layer": "below"}  # rows
+BELOW = 0.3  # of the distance between two rows, from a dot to the ticks of what it is made of
 ROOM = 1.28  # of an axis with words right of its dots, against its highest value
 PAYING = {"slower than plain decoding": Look(LOSS, symbol="x"), "faster": Look(GAIN)}
 PAYING["too close to tell"] = Look(INK, symbol="circle-open")
@@ -37,7 +38,21 @@ KIND_NAMES = {  # of Spec-Bench's and HumanEval's prompts
     ALL: "all kinds",
 }
 EDITION_NAMES = {"exact": "float32"}
-RULE_NAMES = {"draw_once": "draw_once (naive)", "k_seq": "K-SEQ"}
+RULE_NAMES = {
+    "look_up": "look up",
+    "draw_once": "draw once (naive)",
+    "reject": "rejection sampling (reject)",
+    "traverse": "traversal verification (traverse)",
+    "k_seq": "K-SEQ",
+    "bound": "the most that any rule can accept",
+}
+SIBLINGS = {
+    "ranked": "guesses ranked under the shared noise",
+    "top": "the likeliest guesses",
+    "iid": "guesses drawn independently",
+    "distinct": "guesses drawn without replacement",
+}
+YIELD = "tokens per round"  # the metric of a stack of which more is better
 SPEED_UPS = "speed_up_low speed_up speed_up_high"
 
 
@@ -61,7 +76,8 @@ def stages(table: pd.DataFrame, *, sampling: str = "") -> go.Figure:
     add_bars(chart, rows, {"": Look(SOURCES["draft"])}, lying=True)
     every = table[["stack", "levels"]].drop_duplicates()
     for metric in chart.panels:
-        chart.start_at_zero("x", 1.42, panel=metric)
+        better = "higher is better" if metric == YIELD else "lower is better"
+        chart.start_at_zero("x", 1.42, panel=metric).axis("x", metric, title=better)
         without = every[~every["stack"].isin(table["stack"][table["metric"] == metric])]
         place = without["stack"].map(names_of(table["stack"]).index)
         none = marks(without, 0.0, place).assign(panel=metric, text="–")
@@ -74,8 +90,8 @@ def stages(table: pd.DataFrame, *, sampling: str = "") -> go.Figure:
 
 def free_drafts(table: pd.DataFrame) -> go.Figure:
     """What drafts without a network bring, beside a draft model's tree: a row per draft, the
-    fastest on top, a lying dot over all kinds of text, with an interval and its value, and a tick
-    per kind; a panel per sampler.
+    fastest on top, a lying dot over all kinds of text, with an interval and its value, and below it
+    a tick per kind; a panel per sampler.
 
     table    a row per mark: `draft`, `domain` ("all" for the dot), `sampling`, and `speed_up` (over
              plain decoding (dotted), measured) with its 95 % interval `speed_up_low` to
@@ -88,19 +104,17 @@ def free_drafts(table: pd.DataFrame) -> go.Figure:
     place = table["draft"].map(str).map(order.index)
     by = {"series": "domain", "panel": "sampling"}
     dots = marks(table[whole], "speed_up", place[whole], ends=SPEED_UPS, **by)
-    ticks = marks(table[~whole], "speed_up", place[~whole], **by)
+    ticks = marks(table[~whole], "speed_up", place[~whole] + BELOW, **by)
     styles = {
         name: replace(look, symbol="line-ns-open") for name, look in looks(ticks["series"]).items()
     }
     high = 80 + 36 * len(order)
-    x = "speed-up over plain decoding (dotted), measured"
+    x = "measured speed-up over plain decoding"
     chart = Chart(dots["panel"], wide=400, high=high, x=x)
-    add_dots(chart, ticks, styles, lying=True, size=12)
+    add_dots(chart, ticks, styles, lying=True, size=8)
     every = {"all kinds of text": Look(SOURCES["draft"])}
     add_dots(chart, dots.assign(series="all kinds of text"), every, lying=True, size=10)
-    right = ticks.groupby(["panel", "y"])["x"].max().rename("right")
-    words = dots.join(right, on=["panel", "y"]).assign(text=dots["x"].map(short))
-    words["high"] = words[["high", "right"]].max(axis=1)
+    words = dots.assign(text=dots["x"].map(short))
     for _, own in groups_of(words, "panel"):
         words_beside(chart, own, lying=True)
     ends = pd.concat([dots[["x", "low", "high"]], ticks[["x"]]]).assign(plain=1.0)
@@ -110,8 +124,8 @@ def free_drafts(table: pd.DataFrame) -> go.Figure:
 
 def verifiers(table: pd.DataFrame) -> go.Figure:
     """Tokens per round of each verification rule ÷ those of `reject` on independent children, of
-    the same prompts: a row per kind of siblings and rule, below the rules of a kind their bound,
-    hollow; a lying dot per sampler, with an interval; a panel per shape of draft.
+    the same prompts: under each kind of siblings a row per rule, last their bound, hollow; a lying
+    dot per sampler, with an interval; a panel per shape of draft.
 
     table    as `summarise_rules` gives it: `sampling`, `shape` (of the draft), `rule` ("bound":
              what no rule can exceed), `siblings` ("ranked", "top", "iid" or "distinct"), `ratio`
@@ -123,25 +137,28 @@ def verifiers(table: pd.DataFrame) -> go.Figure:
     bound = table["rule"] == "bound"
     table = table.assign(
         bound=bound,
-        name=table["rule"].replace(RULE_NAMES) + ", " + table["siblings"],
-        series=table["sampling"] + np.where(bound, ", bound", ""),
-        kind=table["siblings"].map(names_of(table["siblings"]).index),
-    ).sort_values(["kind", "bound"], kind="stable")
-    by = {"panel": "shape", "series": "series", "ends": ends, "note": "{prompts} prompts"}
+        way=table["rule"] + table["siblings"],
+        name=table["rule"].replace(RULE_NAMES),
+        kind=table["siblings"].replace(SIBLINGS),
+        look=table["sampling"] + np.where(bound, ", bound", ""),
+    ).sort_values("bound", kind="stable")
+    table = table.sort_values("kind", key=lambda own: own.map(names_of(own).index), kind="stable")
+    place, words = under_headings(table, "kind", "name")
     order = names_of(table["sampling"])
-    rows = marks(table, "ratio", lanes(table, "name", "sampling", 0.66, order), **by)
-    styles = {}
-    for name, look in looks(order).items():
-        styles |= {name: look, f"{name}, bound": replace(look, symbol=f"{look.symbol}-open")}
-    high = 60 + 46 * rows["name"].nunique()
-    x = "tokens per round ÷ those of reject, iid (dotted)"
-    chart = Chart(rows["panel"], wide=420, high=high, x=x, gap=0.04)
-    add_dots(chart, rows, styles, lying=True, size=8).name_places("y", rows["name"], longest=30)
-    for edge in rows.groupby("kind")["name"].nunique().cumsum()[:-1]:
-        chart.figure.add_hline(y=edge - 0.5, **BETWEEN)
+    aside = lanes(table, "way", "sampling", 0.66, order)
+    by = {"panel": "shape", "series": "sampling", "ends": ends, "note": "{prompts} prompts"}
+    rows = marks(table, "ratio", place + aside - aside.round(), **by)
+    styles = looks(order)
+    for name in order:
+        hollow = replace(styles[name], symbol=f"{styles[name].symbol}-open")
+        styles[f"{name}, bound"] = hollow
+    x = "tokens per round ÷ rejection sampling's (dotted)"
+    chart = Chart(rows["panel"], wide=500, high=70 + 36 * len(words), x=x, gap=0.04)
+    name_rows(add_dots(chart, rows, styles, lying=True, size=8), words)
     span = span_of(rows[["x", "low", "high"]].assign(reject=1.0), 0.06, 0.06)
     chart.axis("x", range=span, showline=True)
-    return chart.titled("Which rule accepts more, on the same prompts: ratios to reject", plain="x")
+    headline = "Which rule accepts more than rejection sampling of independently drawn guesses"
+    return chart.titled(headline, plain="x", room=84)
 
 
 def passes(table: pd.DataFrame) -> go.Figure:
@@ -157,7 +174,7 @@ def passes(table: pd.DataFrame) -> go.Figure:
     drafts, scouts = rows[["draft", "scout"]].nunique()
     high = 60 + drafts * (10 + 18 * scouts)
     chart = Chart(rows["panel"], wide=360, high=high, x="draft passes per round, counted")
-    add_dots(chart, rows, lying=True, size=10).start_at_zero("x", ROOM)
+    add_dots(chart, rows, lying=True, size=7).start_at_zero("x", ROOM)
     chart.name_places("y", rows["draft"])
     for edge in range(1, drafts):
         chart.figure.add_hline(y=edge - 0.5, **BETWEEN)

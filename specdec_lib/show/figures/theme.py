@@ -2,14 +2,15 @@
 words that plotly shows as they stand.
 
 The colours are those of Okabe and Ito 2008, with a grey in place of their black; kinds of text and
-methods have their own.
+methods have their own. A target in float32 is a blue circle, in int8 an amber square, in every
+figure; a mark of embedded prompts is filled, of published prompts hollow.
 """
 
 import html
 import math
 import re
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import cycle
 
@@ -18,6 +19,7 @@ from plotly.colors import hex_to_rgb
 
 INK = "#7A7A7A"  # equally far from white and from black paper
 DARK = "#1a1a1a"  # text on a tint
+WHISKER = "#5A5A5A"  # of a bar: seen on its tint, on white and on black paper
 MONOSPACE = "DejaVu Sans Mono, Menlo, Consolas, Liberation Mono, monospace"
 PROPORTIONAL = "Open Sans, Helvetica Neue, Helvetica, Arial, sans-serif"
 
@@ -29,6 +31,9 @@ GAIN = SOURCES["draft"]
 MODEL_NAMES = {"draft": "one-layer draft"}  # of a model, where "draft" might be read as a role
 MEANINGS = SOURCES | {called: SOURCES[name] for name, called in MODEL_NAMES.items()}
 MEANINGS |= {"Max-Gram": SOURCES["n-gram"], "ours": SOURCES["draft"], "paper": INK}
+MEANINGS |= {"reading": SOURCES["bigram"]}
+# of the target's edition; published prompts have a symbol of their own, not a colour
+MEANINGS |= {"float32": "#0072B2", "int8": "#E69F00", "published": "#0072B2"}
 MEANINGS |= {"chat": "#AA4499", "code": "#6677CC", "summary": "#999933", "math": "#CC6677"}
 # of a setting, by the words before its numbers: "tree of 8"
 METHODS = {"chain": "#8A6D3B", "tree": "#2F8F8F", "staged": "#6A4FB3", "cascade": "#B8325C"}
@@ -46,9 +51,10 @@ FORMS = {  # symbols of words with a meaning
     **{"reading": "diamond", "n-gram": "triangle-up", "Max-Gram": "cross"},
     **{"chain": "square", "tree": "circle", "staged": "diamond", "cascade": "triangle-up"},
     **{"staged tree": "diamond"},
-    **{"published": "circle-open"},
+    **{"published": "circle-open", "float32": "circle", "int8": "square"},
 }
 HATCHES = ("", "/", ".", "x", "-", "+", "\\")
+SMALL = 8  # pixels: an open symbol of this size or less has a thinner rim
 PREFIXES = {1e15: "P", 1e12: "T", 1e9: "G", 1e6: "M", 1e3: "k"}
 
 
@@ -74,7 +80,9 @@ class Look:
     def marker(self, size: float) -> dict[str, object]:
         """A dot of `size` pixels with a white rim; an open symbol has a rim of its colour."""
         is_open = self.symbol.endswith("-open")
-        rim = {"color": self.colour, "width": 2} if is_open else {"color": "#FFFFFF", "width": 1}
+        rim = {"color": "#FFFFFF", "width": 1}
+        if is_open:
+            rim = {"color": self.colour, "width": 2 if size > SMALL else 1.4}
         return {"color": self.colour, "symbol": self.symbol, "size": size, "line": rim}
 
     def bar(self) -> dict[str, object]:
@@ -89,6 +97,24 @@ class Look:
 
 OPEN = ("diamond-open", "square-open", "circle-open", "triangle-up-open")
 PAPERS = tuple(Look(INK, symbol=symbol, hatch="/") for symbol in OPEN)  # a look per data set
+EDITIONS = {
+    "float32": Look(MEANINGS["float32"]),
+    "int8": Look(MEANINGS["int8"], symbol="square", full=True),
+}
+NO_EDITION = Look("#4D4D4D", symbol="diamond")  # of what is counted for no edition
+FAMILIES = ("embedded prompts", "published prompts")
+
+
+def family_looks(editions: Mapping[str, Look]) -> dict[str, Look]:
+    """A look per edition and family of prompts, named "float32, embedded prompts": the edition's,
+    filled for embedded prompts and hollow for published ones.
+    """
+    filled, hollow = FAMILIES
+    found = {}
+    for edition, look in editions.items():
+        found[f"{edition}, {filled}"] = look
+        found[f"{edition}, {hollow}"] = replace(look, symbol=f"{look.symbol}-open")
+    return found
 
 
 def looks(names: Iterable[object]) -> dict[str, Look]:
