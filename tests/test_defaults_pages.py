@@ -1,10 +1,10 @@
-"""What README and guide say about the draft that nobody tuned is measured."""
+"""What the page of results says about the draft that nobody tuned is measured."""
 
 import pandas as pd
 
 from specdec_lib.measure.defaults import EARLIER, page_table, places_of, stored_defaults
-from specdec_lib.measure.pages import README
-from specdec_lib.measure.race_table import GUIDE, RACED
+from specdec_lib.measure.pages import RESULTS
+from specdec_lib.measure.race_table import RACED
 from specdec_lib.measure.ratios import summarise_speeds
 from specdec_lib.measure.settings.usual import DEFAULT
 
@@ -17,7 +17,7 @@ def of_default(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
 def test_what_is_said_about_the_draft_that_nobody_tuned_is_so():
     """It pays on every kind of prompt, but in int8, sampled, within the error on one."""
     tables = stored_defaults(RACED)
-    page = README.read_text("utf-8")
+    page = RESULTS.read_text("utf-8")
     assert list(tables) == ["published prompts"]
     assert f"<!-- defaults: begin -->\n{page_table(tables)}\n<!--" in page
     measured = pd.read_csv(places_of(RACED)["published prompts"])
@@ -42,10 +42,10 @@ def test_what_is_said_about_the_draft_that_nobody_tuned_is_so():
     assert not (paired[paired.domain == "all"].speed_up_low > 1).any()  # it saves nothing
 
 
-def test_what_the_guide_says_about_both_defaults_is_so():
+def test_what_is_said_about_both_defaults_is_so():
     """Today's is mostly of the middle model; the earlier one gained less, on another machine."""
     tables = stored_defaults(EARLIER)
-    page = GUIDE.read_text("utf-8")
+    page = RESULTS.read_text("utf-8")
     assert f"<!-- defaults_earlier: begin -->\n{page_table(tables)}\n<!--" in page
     for place in places_of(EARLIER).values():
         table = pd.read_csv(place)

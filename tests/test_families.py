@@ -15,7 +15,7 @@ from specdec_lib.core.decode import decode
 from specdec_lib.core.tree import TokenTree
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.trees.growing import TreeDraft
-from specdec_lib.measure.race_table import GUIDE
+from specdec_lib.measure.pages import GUIDE
 from specdec_lib.models.cached.model import CachedModel
 from specdec_lib.models.cached.probing import difference
 from specdec_lib.models.fast.families import FAMILIES
@@ -124,6 +124,6 @@ def test_reject_is_exact_by_enumeration(kind, sampler):
 
 
 def test_the_guide_names_every_family():
-    table = GUIDE.read_text("utf-8").split("| `model_type` |")[1].split("\n\n")[0]
+    table = (GUIDE / "runtimes.md").read_text("utf-8").split("| `model_type` |")[1].split("\n\n")[0]
     first = [line.split("|")[1] for line in table.splitlines()[2:]]
     assert {*findall(r"`(\w+)`", " ".join(first))} == {*FAMILIES}

@@ -4,43 +4,22 @@ import csv
 import json
 import pkgutil
 import re
-from pathlib import Path
 
 import pandas as pd
 import pytest
 from safetensors.torch import load_file
 
-from specdec_lib.measure.domain_table import markdown
-from specdec_lib.measure.fingerprints import decoding
-from specdec_lib.measure.idea_tables import idea_table, ideas_page, stored_ideas
-from specdec_lib.measure.ideas import WHERE
-from specdec_lib.measure.race_table import (
-    MARKS,
-    RACED,
-    shown_races,
-    speeds,
-    stored_race,
-)
-from specdec_lib.measure.rival_tables import rivals_page, side_by_side, stored_rivals
+from specdec_lib.measure.pages import read_marked
+from specdec_lib.measure.race_table import MARKS, RACED, stored_race
+from specdec_lib.measure.renewing import shown_tables
 from specdec_lib.measure.scorecard.claims import VERDICTS
 from specdec_lib.measure.settings.bench import OURS
-from specdec_lib.measure.settings.ideas import CHAIN, COPIED, SPECULATIVE, VERTICAL
 from specdec_lib.measure.settings.table import table_drafts
 from specdec_lib.suite.command import main, verbs
+from tests.pages import MEASURED, PAGES, README, RESULTS, ROOT, numbers, says, without_tables
 
-ROOT = Path(__file__).resolve().parents[1]
-MEASURED = ROOT / "data" / "measured"
-PAGES = {
-    path.name: path.read_text(encoding="utf-8")
-    for path in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").iterdir()))
-}
-README = PAGES["README.md"]
-GUIDE, FRONT = PAGES["guide.md"], " ".join(README.split())
+MOST_LINES = 130  # of README
 WITH_CODE = {name: page for name, page in PAGES.items() if "```python" in page}
-
-
-def between(mark: str, page: str = README) -> str:
-    return page.split(f"<!-- {mark}: begin -->\n")[1].split(f"\n<!-- {mark}: end -->")[0]
 
 
 def anchors(page: str) -> set[str]:
@@ -50,29 +29,6 @@ def anchors(page: str) -> set[str]:
 
 def without_code(page: str) -> str:
     return re.sub(r"```.*?```", "", page, flags=re.S)
-
-
-def without_tables(page: str) -> str:
-    return re.sub(r"<!-- (\w+): begin -->.*?<!-- \1: end -->\n", "", page, flags=re.S)
-
-
-def numbers(text: str) -> list[str]:
-    """The numbers that a text says, in order; those in names, code and addresses are none."""
-    words = re.sub(r"\]\([^)]*\)|`[^`]*`", " ", text)
-    return re.findall(r"(?<![\w.])\d+(?:,\d{3})*(?:\.\d+)?(?!\w)", words)
-
-
-def says(page: str, *wanted: str, about: str = "") -> bool:
-    """Whether some paragraph, in which a topic's word stands, says these numbers one after the
-    other: its sentences may be worded anew, its numbers are the measured ones.
-    """
-    paragraphs = [" ".join(one.split()) for one in without_tables(page).split("\n\n")]
-    size = len(wanted)
-    return any(
-        [*wanted] == said[start : start + size]
-        for said in (numbers(one) for one in paragraphs if about in one)
-        for start in range(len(said) - size + 1)
-    )
 
 
 def test_numbers_are_found_in_other_words_and_others_are_not():
@@ -85,12 +41,31 @@ def test_numbers_are_found_in_other_words_and_others_are_not():
 
 @pytest.mark.parametrize("name", PAGES)
 def test_every_link_leads_somewhere(name):
-    folder = ROOT / "docs" if (ROOT / "docs" / name).exists() else ROOT
     for link in re.findall(r"\]\(([^)]+)\)", without_code(PAGES[name])):
         path, _, anchor = link.partition("#")
         if not link.startswith("https://"):
-            assert (folder / path).exists(), link
-            assert not anchor or anchor in anchors(PAGES[Path(path).name if path else name]), link
+            page = (ROOT / name).parent / path if path else ROOT / name
+            assert page.exists(), link
+            page = page.resolve().relative_to(ROOT).as_posix()
+            assert not anchor or anchor in anchors(PAGES[page]), link
+
+
+def test_the_readme_is_short_and_begins_with_a_sentence_and_the_waterfall():
+    lines = README.splitlines()
+    assert len(lines) <= MOST_LINES
+    title, sentence, picture, *_ = README.split("\n\n")
+    assert title == "# specdec" and re.fullmatch(r"[^.]*\.", sentence)
+    assert picture.startswith("![") and picture.endswith("](figures/06_waterfall.png)")
+    example = README.split("```python\n")[1].split("```")[0]
+    assert len(list(filter(None, example.splitlines()))) == 8
+    rows = {mark: read_marked(mark, README).count("\n|") - 1 for mark in ("front", "worth")}
+    assert rows == {"front": 4, "worth": 6}
+
+
+def test_every_chapter_of_the_guide_is_in_its_contents():
+    contents = PAGES["docs/guide.md"]
+    chapters = {name for name in PAGES if name.startswith("docs/guide/")}
+    assert {f"docs/{one}" for one in re.findall(r"\]\((guide/\w+\.md)\)", contents)} == chapters
 
 
 def test_lines_of_prose_are_short():
@@ -136,16 +111,22 @@ def test_the_python_examples_run_one_after_the_other(name, unchecked):
     assert all(printed) and right >= WITH_CODE[name].count("# True")
 
 
-def test_the_table_is_the_stored_measurement(ladder):
-    table = between("table")
-    assert table == markdown(pd.read_csv(MEASURED / "tokens_per_round.csv"))
+@pytest.mark.parametrize(
+    "name, mark",
+    [
+        (name, mark)
+        for name, page in PAGES.items()
+        for mark in re.findall(r"<!-- (\w+): begin -->", page)
+    ],
+)
+def test_a_table_is_the_stored_measurement(name, mark):
+    page, made = shown_tables()[mark]
+    assert page == ROOT / name and read_marked(mark, PAGES[name]) == made()
+
+
+def test_the_table_of_tokens_per_round_has_its_drafts(ladder):
+    table = read_marked("table", RESULTS)
     assert all(f"| {name} |" in table for name in table_drafts(ladder))
-
-
-@pytest.mark.parametrize("edition", MARKS)
-def test_the_speeds_are_the_stored_measurement(edition):
-    for mark, page, raced in shown_races(edition):
-        assert between(mark, page.read_text(encoding="utf-8")) == speeds(raced)
 
 
 def test_what_is_said_about_the_speeds_is_so():
@@ -159,7 +140,7 @@ def test_what_is_said_about_the_speeds_is_so():
     gains = [one.set_index(["method", "temperature"]).ratio for one in (own, rounded)]
     assert (gains[1] < gains[0]).all()
     least, most = 100 * (gains[1][:, 1].agg(["min", "max"]) - 1)
-    assert says(GUIDE, f"{least:.0f}", f"{most:.0f}", about="speculation gains less")
+    assert says(RESULTS, f"{least:.0f}", f"{most:.0f}", about="speculation gains less")
     against = races[1].query("domain == 'all' and baseline == 'llama.cpp'")
     assert (against[against.method == "autoregressive"].ratio > 1).all() and len(against) > 20
     alone = f"{tuned} and method == baseline and runtime != 'reference'"
@@ -167,13 +148,15 @@ def test_what_is_said_about_the_speeds_is_so():
     assert (plain[0] / plain[1]).tolist() == pytest.approx([3, 3], abs=0.05)
 
 
-def test_what_the_guide_says_about_cascades_is_so():
+def test_what_is_said_about_when_a_cascade_pays_is_so():
     table = pd.read_csv(MEASURED / "cascade_versus.csv").query("prices == 'measured'")
     chosen = table[table.chosen].set_index(["sampling", "domain"])
     gains = 100 * (chosen.ratio - 1)
     for found in (gains["greedy"].round(), gains["T = 1"].round()):
         assert len(found) == 4
-        assert says(GUIDE, f"{found.min():.0f}", f"{found.max():.0f}", about="word problems")
+        assert says(
+            RESULTS, f"{found.min():.0f}", f"{found.max():.0f}", about="problems, intervals"
+        )
     assert (chosen.low > 1).all()
     greedy = table.query("sampling == 'greedy'")
     assert (greedy[greedy.cascade == "draft + Max-Gram"].high < 1).all()
@@ -185,103 +168,17 @@ def test_what_the_guide_says_about_the_int8_edition_is_so():
     assert (exact["divergence"], exact["same_choice"]) == (0, 1)
     losses = [f"{rounded['loss']:.3f}", f"{exact['loss']:.3f}"]
     apart = [f"{rounded['divergence']:.4f}", f"{100 * rounded['same_choice']:.0f}"]
-    assert says(GUIDE, str(rounded["texts"]), *losses, *apart, about="int8 edition")
+    page = PAGES["docs/guide/runtimes.md"]
+    assert says(page, str(rounded["texts"]), *losses, *apart, about="int8 edition")
 
 
 def test_the_verdicts_are_those_of_the_scorecard():
     table = pd.read_csv(ROOT / "figures" / "06_scorecard.csv").query("kind == 'gain'")
     counts = {one: (table.verdict == one).sum() for one in VERDICTS["gain"]}
     counts = {one: count for one, count in counts.items() if count}
-    assert all(f"{count} {verdict}" in FRONT for verdict, count in counts.items())
-    assert says(README, "95", *map(str, counts.values()), about="06_scorecard")
-
-
-def test_what_the_ideas_are_worth_is_measured_in_todays_state():
-    """The table is the stored one; a row of another machine, state or load would not be its."""
-    stored = stored_ideas(RACED)
-    assert between("ideas") == ideas_page(stored)
-    assert set(stored.machine) == {RACED} and set(stored.threads) == {1}
-    assert set(stored.state) == {decoding()} and (stored.cores < 1.25).all()
-    falsified = stored.assign(seconds=stored.seconds * (1 + (stored.method == "tree")))
-    assert ideas_page(falsified) != between("ideas")
-
-
-def test_what_others_are_worth_is_measured_in_todays_state():
-    """Beside ours on the same prompts; a row of another state or load would not be its."""
-    rivals = stored_rivals()
-    assert between("rivals") == rivals_page(side_by_side(stored_ideas(RACED), rivals))
-    assert set(rivals.machine) == {RACED} and set(rivals.threads) == {1}
-    assert set(rivals.state) == {decoding()} and (rivals.cores < 1.25).all()
-    falsified = rivals.assign(seconds=rivals.seconds * (1 + (rivals.method == "hf_generate")))
-    assert rivals_page(side_by_side(stored_ideas(RACED), falsified)) != between("rivals")
-
-
-def test_what_is_said_of_others_is_so():
-    """Of rows side by side, by kind of prompts and sampler."""
-    table = side_by_side(stored_ideas(RACED), stored_rivals())
-    theirs = table[table.whose.str.startswith("Hugging Face")]
-    assert (theirs.ratio_high < 1).all() and set(theirs.whose) == {"Hugging Face bfloat16"}
-    for (_, sampling), rows in table.groupby(["family", "sampling"]):
-        exact, quick = (rows[rows.whose == one] for one in ("float32", "int8"))
-        assert quick.ratio.min() > exact.ratio.max()
-        fastest = quick.name[quick.ratio.idxmax()]
-        assert fastest == ("tree behind copies" if sampling == "greedy" else "vertical cascade")
-    counts = table.groupby("family").prompts.agg(["min", "max"])
-    assert says(README, str(theirs.prompts.max()), *map(str, counts["max"]), about="int8 edition")
-
-
-def test_what_is_said_of_both_papers_ideas_is_so():
-    table = idea_table(stored_ideas(RACED)).query("part == 'all'")
-    by = table.set_index(["pair", "edition"]).sort_index()
-    tree, scout = by.loc["tree ÷ chain"], by.loc["chain, scout ÷ chain"]
-    most, least = f"{tree.ratio.max():.2f}", f"{scout.ratio.max():.2f}"
-    settled = [str((one.ratio_low > 1).sum()) for one in (tree, scout)]
-    assert says(README, most, settled[0], "8", least, settled[1], "8", about="Staged")
-    fed = by.loc["tree, scout ÷ tree"]
-    assert not (fed.ratio_low > 1).any() and (fed.ratio_high < 1).sum() == 2
-    assert (fed.ratio[fed.ratio_high < 1].round(2) == 0.99).all()
-    vertical = by.loc["vertical cascade ÷ speculative decoding"]
-    quick, exact = vertical.loc["int8"], vertical.loc["float32"]
-    ends = f"{quick.ratio.min():.2f}", f"{quick.ratio.max():.2f}"
-    [gain] = exact[exact.ratio_low > 1].itertuples()
-    assert says(README, *ends, f"{gain.ratio:.2f}", about="Cascade")
-    assert (gain.family, gain.sampling) == ("published prompts", "greedy")
-    assert (quick.ratio_low > 1).all() and (exact.ratio_high < 1)[exact.temperature > 0].all()
-    losses = {}
-    for other in ("horizontal cascade", "vertical and horizontal"):
-        gains = by.loc[f"{other} ÷ speculative decoding"]
-        assert (gains.loc["int8"].ratio.to_numpy() < quick.ratio.to_numpy()).all()
-        slower = gains[gains.ratio_high < 1]
-        losses[other] = (slower.loc["float32"].shape[0], slower.shape[0])
-    assert losses == {"horizontal cascade": (4, 4), "vertical and horizontal": (3, 4)}
-
-
-def test_what_is_said_of_the_clocks_own_noise_and_of_what_is_fastest_is_so():
-    stored = stored_ideas(RACED)
-    assert (
-        stored[stored.method.isin([CHAIN, SPECULATIVE])]
-        .groupby(WHERE)
-        .setting.nunique()
-        .eq(1)
-        .all()
-    )
-    sums = stored.groupby(["family", *WHERE, "method"])[["tokens", "seconds"]].sum()
-    pace = (sums.tokens / sums.seconds).unstack("method")
-    same = pace[CHAIN] / pace[SPECULATIVE]
-    assert same["embedded prompts"].between(0.99, 1.01).all()
-    assert (same["published prompts"].round(2) == 1).all()
-    drawn = pace.xs(("int8", 1.0), level=("edition", "temperature"))
-    assert (drawn.idxmax(axis=1) == VERTICAL).all()
-    greedy = pace.xs(("int8", 0.0), level=("edition", "temperature"))
-    assert (greedy[CHAIN + COPIED] > greedy[CHAIN]).all()
-
-
-def test_what_is_said_of_reproduced_and_larger_gains_is_so():
-    table = pd.read_csv(ROOT / "figures" / "06_scorecard.csv").query("kind == 'gain'")
-    assert set(table.by[table.verdict == "reproduced"]) == {"counted"}
-    larger = table[table.verdict == "larger"]
-    assert larger.claim[larger.by == "clock"].str.endswith(", speculative").all()
-    assert sorted(larger.by) == ["SWI", "SWI", "clock", "clock"]
+    said = " ".join(RESULTS.split())
+    assert all(f"{count} {verdict}" in said for verdict, count in counts.items())
+    assert says(RESULTS, "95", *map(str, counts.values()), about="06_scorecard")
 
 
 def test_the_sizes_are_those_of_the_card():
@@ -294,11 +191,13 @@ def test_the_sizes_are_those_of_the_card():
         layers.append(str(sum("down_proj" in one and one.endswith("weight") for one in weights)))
     sizes = f"{target:.0f}", f"{middle:.0f}", f"{draft:.1f}", f"{reading:.1f}"
     each = [number for pair in zip(sizes, layers, strict=True) for number in pair]
-    assert says(README, *each, about="*middle*")
+    assert says(RESULTS, *each, about="*middle*")
 
 
 def test_the_glossary_has_every_column():
-    first = [line.split("|")[1] for line in PAGES["glossary.md"].splitlines() if line[:1] == "|"]
+    """Those of the glossary's words, and those that are listed beside the data."""
+    pages = PAGES["docs/glossary.md"] + PAGES["data/measured/README.md"]
+    first = [line.split("|")[1] for line in pages.splitlines() if line[:1] == "|"]
     cells = [part.strip(" `…_").lower() for cell in first for part in cell.split(",")]
     terms = {re.sub("[ -]", "_", cell) for cell in cells} - {""}
     terms |= {term.removesuffix("s") for term in terms} | {f"{term}s" for term in terms}

@@ -9,7 +9,7 @@ import transformers as hub
 from verbs import run
 
 from specdec_lib.measure import shapes, sizes
-from specdec_lib.measure.race_table import GUIDE
+from specdec_lib.measure.pages import RESULTS
 from specdec_lib.measure.sizes import EDITIONS, ROWS, SHOWN, measured_here, sizes_page
 from specdec_lib.models.loading import load_model
 
@@ -65,7 +65,7 @@ def test_an_unknown_shape_is_refused_before_anything_is_written(monkeypatch, tmp
 
 def test_what_the_guide_says_about_larger_sizes_is_measured():
     table = pd.read_csv(SHOWN)
-    assert f"<!-- sizes: begin -->\n{sizes_page(table)}\n<!--" in GUIDE.read_text("utf-8")
+    assert f"<!-- sizes: begin -->\n{sizes_page(table)}\n<!--" in RESULTS.read_text("utf-8")
     assert table.groupby("model").size().tolist() == [6, 6, 6, 6]
     ours = table[table.edition != "Hugging Face bfloat16"]
     assert (ours.peak_mib < 1.3 * ours.edition_mib + 600).all()

@@ -8,8 +8,9 @@ from tiny import tiny_ladder
 from specdec_lib.core.chance import Sampler
 from specdec_lib.measure import thread_counts
 from specdec_lib.measure.contenders import Continuation
+from specdec_lib.measure.pages import GUIDE
 from specdec_lib.measure.quiet import Quiet
-from specdec_lib.measure.race_table import GUIDE, MEASURED
+from specdec_lib.measure.race_table import MEASURED
 from specdec_lib.measure.settings.names import AUTOREGRESSIVE
 from specdec_lib.measure.target_text import chosen_prompts
 from specdec_lib.measure.thread_counts import (
@@ -105,7 +106,7 @@ def test_what_the_guide_says_of_a_second_thread_is_measured():
     stored = pd.read_csv(MEASURED / "threads_amd-epyc-avx512-bf16.csv")
     table = threads_beside(stored).query("threads == 2")
     assert stored.prompt.nunique() == 12 and (table.ratio_low > 1).all()
-    guide = " ".join(GUIDE.read_text(encoding="utf-8").split())
+    guide = " ".join((GUIDE / "runtimes.md").read_text(encoding="utf-8").split())
     for method, words in {AUTOREGRESSIVE: "plain decoding", TREE: "the quickest tree"}.items():
         own = table[table.method == method].ratio
         assert f"{words} {own.min():.2f} to {own.max():.2f} times" in guide

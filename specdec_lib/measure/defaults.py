@@ -15,8 +15,8 @@ from specdec_lib.measure.contenders import our_contenders
 from specdec_lib.measure.fingerprints import fingerprint
 from specdec_lib.measure.latency.needed import usual_size
 from specdec_lib.measure.machine import machine_name, stored_clocked
-from specdec_lib.measure.pages import README, replace_marked
-from specdec_lib.measure.race_table import GUIDE, MEASURED, RACED
+from specdec_lib.measure.pages import RESULTS, replace_marked
+from specdec_lib.measure.race_table import MEASURED, RACED
 from specdec_lib.measure.racing import race_prompts
 from specdec_lib.measure.ratios import ALL, sampling_of, summarise_speeds, with_interval
 from specdec_lib.measure.row_cache import Row, RowCache
@@ -28,7 +28,7 @@ from specdec_lib.measure.trial import trial_table
 from specdec_lib.workload import Ladder, Prompt
 
 EARLIER = "intel-r-xeon-r-processor-amx-int8-1-threads"  # which timed an earlier default
-PAGES = {"defaults": (README, RACED), "defaults_earlier": (GUIDE, EARLIER)}
+PAGES = {"defaults": (RESULTS, RACED), "defaults_earlier": (RESULTS, EARLIER)}
 SAMPLERS = (GREEDY, TOP_50)
 TOKENS = 64  # new ones per prompt, at most
 COLUMNS = """edition sampling domain prompt draft tokens rounds seconds model budget depth floor
@@ -70,7 +70,7 @@ def _size(ladder: Ladder, sampler: Sampler) -> list[Row]:
 
 
 def renew_pages(place: Path) -> None:
-    """Write the tables of README and guide anew that are of the measurements stored there."""
+    """Write the tables of the page of results anew that are of the measurements stored there."""
     for mark, (page, machine) in PAGES.items():
         if place.resolve() in places_of(machine).values():
             replace_marked(mark, page_table(stored_defaults(machine)), page)
@@ -122,8 +122,8 @@ def stored_defaults(machine: str = RACED) -> dict[str, pd.DataFrame]:
 
 
 def page_table(tables: dict[str, pd.DataFrame]) -> str:
-    """Summaries as README and guide show them: a line per kind of prompts, edition and sampler, a
-    cell per draft.
+    """Summaries as the page of results shows them: a line per kind of prompts, edition and sampler,
+    a cell per draft.
     """
     drafts = [one for one in next(iter(tables.values())).draft.unique() if one != AUTOREGRESSIVE]
     heads = ["prompts", "target", "sampling", *drafts, f"{DEFAULT}: least of a kind"]

@@ -94,7 +94,7 @@ def summarise_domains(rows: pd.DataFrame, checks: pd.DataFrame) -> pd.DataFrame:
 
 
 def markdown(table: pd.DataFrame) -> str:
-    """The summary as the README shows it: all domains by sampler, then each domain."""
+    """The summary as the page of results shows it: all domains by sampler, then each domain."""
     samplings = list(dict.fromkeys(table.sampling))
     whole = table[table.domain == ALL]
     first = whole[whole.draft == whole.draft.iloc[0]]

@@ -1,14 +1,12 @@
-"""What the race of ideas says: paired ratios, as tables, as figures take them, and as README shows
-them.
+"""What the race of ideas says: paired ratios, as tables, as figures take them, and as pages
+show them.
 """
 
-from pathlib import Path
 from typing import cast
 
 import pandas as pd
 
 from specdec_lib.measure.ideas import WHERE, ideas_file
-from specdec_lib.measure.pages import README, replace_marked
 from specdec_lib.measure.price_map import CLAIMS
 from specdec_lib.measure.race_table import MEASURED, RACED
 from specdec_lib.measure.ratios import ALL, interval, named_interval, sampling_of, with_interval
@@ -30,11 +28,11 @@ BANDS = {"below .1": (0.0, 0.1), ".1 to .3": (0.1, 0.3), "above .3": (0.3, 1.1)}
 EMBEDDED, PUBLISHED = FAMILIES = ("embedded prompts", "published prompts")
 EXACT = {"exact": "float32"}
 STEPS = {  # from plain decoding to all ideas together
-    AUTOREGRESSIVE: "plain",
+    AUTOREGRESSIVE: "plain decoding",
     CHAIN: "chain",
     TREE: "tree",
-    TREE + SCOUT: "tree, scout",
-    TREE + SCOUT + COPIED: "tree, scout, copies",
+    TREE + SCOUT: "tree + scout",
+    TREE + SCOUT + COPIED: "tree + scout + copies",
 }
 TOGETHER = "all together"
 PAIRS = {  # an idea, and which methods differ by it alone
@@ -49,6 +47,16 @@ PAIRS = {  # an idea, and which methods differ by it alone
     ],
     "cascade": [(one, SPECULATIVE) for one in (VERTICAL, HORIZONTAL, BOTH, COMB)],
     TOGETHER: [(one, AUTOREGRESSIVE) for one in METHODS[1:]],
+}
+
+
+WORTH = {  # what README says of both papers' ideas
+    "staged: a tree of guesses, not a chain": (TREE, CHAIN),
+    "staged: an n-gram scout below a chain": (CHAIN + SCOUT, CHAIN),
+    "staged: an n-gram scout below a tree": (TREE + SCOUT, TREE),
+    "cascade: vertical, a draft reviews Max-Gram": (VERTICAL, SPECULATIVE),
+    "cascade: horizontal, Max-Gram guesses last": (HORIZONTAL, SPECULATIVE),
+    "cascade: Max-Gram guesses first, else a tree": (TREE + COPIED, TREE),
 }
 
 
@@ -115,9 +123,10 @@ def idea_table(stored: pd.DataFrame) -> pd.DataFrame:
 
 def steps_table(stored: pd.DataFrame) -> pd.DataFrame:
     """Milliseconds per token on the way from plain decoding to all ideas together, with 95 %
-    intervals over prompts, as `figures.waterfall` takes it.
+    intervals over prompts, and the speed ÷ that of plain decoding in float32 on the same prompts,
+    as `figures.waterfall` takes it.
     """
-    keys = ["family", *WHERE, "method"]
+    keys = ["temperature", "top_k", "family", "edition", "method"]
     rows = []
     for key, own in stored[stored.method.isin(STEPS)].groupby(keys, sort=False):
         ms, low, high = interval(1000 * own.seconds, own.tokens)
@@ -126,14 +135,17 @@ def steps_table(stored: pd.DataFrame) -> pd.DataFrame:
     found = _in_words(pd.DataFrame(rows))
     order = list(STEPS)
     found = found.sort_values("method", key=lambda own: own.map(order.index), kind="stable")
-    most = found.groupby(["family", "sampling"]).prompts.transform("max")
-    panel = found.family + " (" + most.map(str) + "), " + found.sampling
-    return found.assign(panel=panel, step=found.method.map(STEPS))
+    found = found.sort_values(["temperature", "family", "edition"], kind="stable")
+    alone = found[(found.method == AUTOREGRESSIVE) & (found.edition == EXACT["exact"])]
+    slowest = alone.set_index(["family", "sampling"]).ms_per_token.rename("slowest")
+    speed_up = found.join(slowest, on=["family", "sampling"]).slowest / found.ms_per_token
+    panel = found.family.str.split().str[0] + ", " + found.sampling
+    return found.assign(panel=panel, step=found.method.map(STEPS), speed_up=speed_up)
 
 
 def ideas_page(stored: pd.DataFrame) -> str:
-    """What each idea adds by the clock, as README shows it: a line for each of `CLAIMS` and each
-    kind of prompts, a cell per edition and sampler.
+    """What each idea adds by the clock, as the page of results shows it: a line for each of
+    `CLAIMS` and each kind of prompts, a cell per edition and sampler.
     """
     table = idea_table(stored)
     whole = table[(table.part == ALL) & (table.idea != TOGETHER)]
@@ -160,11 +172,20 @@ def _cell(row: pd.Series) -> str:
     return f"**{said}**" if row.ratio_low > 1 or row.ratio_high < 1 else said
 
 
-def renew_ideas_page(place: Path) -> None:
-    """Write the README's table anew, if the measurements stored there are those that it shows."""
-    shown = [ideas_file(RACED, published=published) for published in (False, True)]
-    if place.resolve() in shown:
-        replace_marked("ideas", ideas_page(stored_ideas(RACED)), README)
+def worth_page(stored: pd.DataFrame) -> str:
+    """What both papers' ideas are worth by the clock, as README shows it: a line for each of
+    `WORTH`, on published prompts, a cell per edition and sampler.
+    """
+    table = idea_table(stored)
+    whole = table[(table.part == ALL) & (table.family == PUBLISHED)]
+    panels = list(dict.fromkeys(whole.panel))
+    heads = [f"speed with it ÷ without, on {whole.prompts.max()} published prompts", *panels]
+    lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
+    for said, (method, base) in WORTH.items():
+        by = whole[whole.pair == f"{method} ÷ {base}"].set_index("panel")
+        cells = [_cell(by.loc[panel]) for panel in panels]
+        lines.append(f"| {said} | {' | '.join(cells)} |")
+    return "\n".join(lines)
 
 
 def _in_words(table: pd.DataFrame) -> pd.DataFrame:

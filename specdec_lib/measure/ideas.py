@@ -28,6 +28,7 @@ from specdec_lib.measure.row_cache import Row, RowCache
 from specdec_lib.measure.settings.ideas import (
     METHODS,
     Candidate,
+    chosen_settings,
     idea_settings,
 )
 from specdec_lib.measure.settings.ladder_drafts import EDITIONS, racing_ladder
@@ -150,13 +151,7 @@ def _contenders(
     ladder: Ladder, candidates: Mapping[str, list[Candidate]], chosen: Mapping[str, str]
 ) -> list[Contender]:
     """One contender per method, in the order of `METHODS`."""
-    every = {
-        (method, one.name): one
-        for grid in candidates.values()
-        for candidate in grid
-        for method, one in candidate.items()
-    }
-    settings = [every[method, chosen[method]] for method in METHODS]
+    settings = chosen_settings(candidates, {method: chosen[method] for method in METHODS})
     return our_contenders(ladder.target, settings, ladder.target.runtime)
 
 

@@ -1,5 +1,5 @@
 """The benchmark's table: every method against every baseline, as total time per token ÷ total time
-per token; as it is stored, and as the README shows it.
+per token; as it is stored, and as the page of results shows it.
 """
 
 import math
@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from specdec_lib.core.files import DATA, write_whole
-from specdec_lib.measure.pages import README
+from specdec_lib.measure.pages import RESULTS
 from specdec_lib.measure.ratios import (
     ALL,
     LEAST_FOR_WORDS,
@@ -37,10 +37,9 @@ PER_PROMPT = """method edition runtime temperature top_k prompt tokens timed_tok
     seconds least_seconds rounds repetition margin load""".split()
 LEDGER = """method edition temperature top_k part model round_seconds share accounted
     watch_cost""".split()
-GUIDE = README.parent / "docs" / "guide.md"
 MARKS = {  # by edition, the marks around its tables: page and machine
-    "exact": {"speeds": (GUIDE, RACED)},
-    "int8": {"speeds_int8": (GUIDE, RACED)},
+    "exact": {"speeds": (RESULTS, RACED)},
+    "int8": {"speeds_int8": (RESULTS, RACED)},
 }
 NAMES = {  # of the methods of `ratio_table`
     "hf_generate": "Hugging Face `generate`",

@@ -3,18 +3,17 @@ decoding of the float32 target on the compiled runtime, on the same prompts.
 """
 
 from itertools import product
-from pathlib import Path
 
 import pandas as pd
 
-from specdec_lib.measure.idea_tables import EMBEDDED, EXACT, FAMILIES, PUBLISHED, stored_ideas
-from specdec_lib.measure.pages import README, replace_marked
+from specdec_lib.measure.idea_tables import EMBEDDED, EXACT, FAMILIES, PUBLISHED
 from specdec_lib.measure.race_table import RACED
 from specdec_lib.measure.ratios import interval, named_interval, sampling_of, with_interval
 from specdec_lib.measure.rivals import rivals_file
 from specdec_lib.measure.settings.ideas import AUTOREGRESSIVE, CHAIN, COPIED, TREE, VERTICAL
 from specdec_lib.measure.settings.names import ASSIST, GENERATE, LOOKUP, STATIC_CACHE
 
+THEIRS = "Hugging Face"  # begins what `side_by_side` says of whose their rows are
 SHOWN = (AUTOREGRESSIVE, CHAIN, TREE, TREE + COPIED, VERTICAL)  # of the race of ideas
 NAMES = {
     GENERATE: "transformers generate",
@@ -23,6 +22,12 @@ NAMES = {
     AUTOREGRESSIVE: "plain decoding",
     TREE + COPIED: "tree behind copies",
 }
+FRONT = (  # what README shows of them, and whose
+    (NAMES[GENERATE], THEIRS),
+    (NAMES[TREE + COPIED], EXACT["exact"]),
+    (NAMES[AUTOREGRESSIVE], "int8"),
+    (NAMES[TREE + COPIED], "int8"),
+)
 
 
 def compare_rivals(table: pd.DataFrame) -> pd.DataFrame:
@@ -95,8 +100,8 @@ def _sampling(group: pd.DataFrame) -> str:
 
 
 def rivals_page(table: pd.DataFrame) -> str:
-    """`side_by_side` as README shows it: a line per way and target, a cell per kind of prompts and
-    sampler.
+    """`side_by_side` as the page of results shows it: a line per way and target, a cell per kind of
+    prompts and sampler.
     """
     panels = [
         (family, sampling)
@@ -113,8 +118,21 @@ def rivals_page(table: pd.DataFrame) -> str:
     return "\n".join(lines)
 
 
-def renew_rivals_page(place: Path) -> None:
-    """Write the README's table anew, if the measurements stored there are those that it shows."""
-    if place.resolve() in [rivals_file(RACED, published=one) for one in (False, True)]:
-        table = side_by_side(stored_ideas(RACED), stored_rivals())
-        replace_marked("rivals", rivals_page(table), README)
+def front_page(table: pd.DataFrame) -> str:
+    """`side_by_side` as README shows it: the rows that `FRONT` names; then in a line what plain
+    decoding takes, and the fastest of Hugging Face's ways by sampler.
+    """
+    rows = [
+        table[(table.name == name) & table.whose.str.startswith(whose)] for name, whose in FRONT
+    ]
+    exact = table[(table.name == NAMES[AUTOREGRESSIVE]) & (table.whose == EXACT["exact"])]
+    least, most = exact.ms_per_token.min(), exact.ms_per_token.max()
+    theirs = table[table.whose.str.startswith(THEIRS)]
+    fastest = theirs.loc[theirs.groupby("sampling", sort=False).ratio.idxmax()]
+    shown = ["name", "sampling", "ratio", "ratio_low", "ratio_high"]
+    said = "; ".join(
+        f"{name} {with_interval(*ends)}, {sampling}"
+        for name, sampling, *ends in fastest[shown].to_numpy()
+    )
+    plain = f"Plain decoding in float32 takes {least:.1f} to {most:.1f} ms per token."
+    return f"{rivals_page(pd.concat(rows))}\n\n{plain} Hugging Face's fastest: {said}."

@@ -28,15 +28,14 @@ from specdec_lib.core.tree import TokenTree
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.trees.growing import TreeDraft
 from specdec_lib.measure.machine import machine_name
-from specdec_lib.measure.pages import replace_marked
-from specdec_lib.measure.race_table import GUIDE
+from specdec_lib.measure.pages import RESULTS, replace_marked
 from specdec_lib.measure.shapes import CONFIGS, shaped_model
 from specdec_lib.models.cached.model import CachedModel
 from specdec_lib.models.fast.model import FastModel
 from specdec_lib.models.loading import load_model
 
 MEASURED = DATA / "measured"
-SHOWN = MEASURED / "sizes_amd-epyc-avx512-bf16.csv"  # the table in the guide
+SHOWN = MEASURED / "sizes_amd-epyc-avx512-bf16.csv"  # the table on the page of results
 EDITIONS: dict[str, dict[str, Any]] = {  # how `load_model` is asked for them
     "int8": {"runtime": "int8"},
     "exact": {"runtime": "fast"},
@@ -189,7 +188,7 @@ def _median(run: Callable[[int], object]) -> float:
 
 
 def sizes_page(table: pd.DataFrame) -> str:
-    """The table as the guide shows it."""
+    """The table as the page of results shows it."""
     lines = [
         "| model | edition | threads | peak MiB, of which weights | ms by rows: 1, 2, 4, 8, 16 |"
         " 16 ÷ 1 | weights summed, ms | a round at T = 1: plain, tree of 8, ms |",
@@ -213,9 +212,9 @@ def sizes_page(table: pd.DataFrame) -> str:
 
 
 def renew_page(place: Path) -> None:
-    """Renew the guide's table, if it is of the machine whose table was stored there."""
+    """Renew the table of the page of results, if that shows the one which was stored there."""
     if place.resolve() == SHOWN.resolve():
-        replace_marked("sizes", sizes_page(pd.read_csv(place)), GUIDE)
+        replace_marked("sizes", sizes_page(pd.read_csv(place)), RESULTS)
 
 
 def shapes_named(models: Sequence[str]) -> list[str]:

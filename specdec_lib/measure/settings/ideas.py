@@ -3,7 +3,7 @@ model. A chain and a tree, without and with an n-gram scout, without and with co
 speculative decoding beside the cascades.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import product
 
 from specdec_lib.core.chance import Sampler
@@ -82,6 +82,19 @@ def idea_settings(ladder: Ladder, sampler: Sampler, model: str) -> dict[str, lis
         ]
         for group, grid in grids.items()
     }
+
+
+def chosen_settings(
+    candidates: Mapping[str, list[Candidate]], chosen: Mapping[str, str]
+) -> list[Setting]:
+    """Of `idea_settings`, the one of each method in `chosen` that is called so, in its order."""
+    every = {
+        (method, one.name): one
+        for grid in candidates.values()
+        for candidate in grid
+        for method, one in candidate.items()
+    }
+    return [every[method, name] for method, name in chosen.items()]
 
 
 def _chain(drafts: LadderDrafts, model: str, length: int, floor: float = 0.0) -> ChainDraft:

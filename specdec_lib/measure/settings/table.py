@@ -1,4 +1,4 @@
-"""Which drafts the README's table has (`specdec measure table`): some of each kind."""
+"""Which drafts the table of tokens per round has (`specdec measure table`): some of each kind."""
 
 from collections.abc import Sequence
 

@@ -31,26 +31,35 @@ MACHINES = {MEASURED: Look(DARK, symbol="star"), MODELLED: Look(DARK, symbol="ci
 FURTHEST = 0.25  # of a gain from 1, in the colours of a map
 FAMILY_LOOKS = family_looks({**EDITIONS, "": NO_EDITION})
 HEIGHTS = (0.005, 0.01, 0.03, 0.1, 0.3)
+APART = 0.7  # bars between the editions of a waterfall
 
 
 def waterfall(table: pd.DataFrame) -> go.Figure:
-    """Milliseconds per token on the way from plain decoding to all ideas together: a bar per step,
-    with an interval, side by side for the target in float32 and in int8; a panel per kind of
-    prompts and sampler.
+    """Milliseconds per token from plain decoding down, idea by idea: a lying bar per step, with an
+    interval, its value, and in brackets how many times as fast as plain decoding in float32 it is;
+    the target in float32 above, in int8 below; a panel per sampler and kind of prompts.
 
-    table    a row per bar: `panel`, `step`, `edition` ("float32" or "int8"), `ms_per_token` with
-             its 95 % interval `low` to `high`, and `machine`
+    table    a row per bar, in order: `panel`, `edition` ("float32" or "int8"), `step`,
+             `ms_per_token` with its 95 % interval `low` to `high`, `speed_up`, and `machine`
     """
-    check(table, "panel step edition", "low ms_per_token high")
-    place = lanes(table, "step", "edition", 0.8)
-    by = {"series": "edition", "panel": "panel", "text": "ms_per_token"}
-    by["ends"] = "low ms_per_token high"
-    rows = marks(table, place, "ms_per_token", **by)
-    y = "milliseconds per token"
-    chart = Chart(rows["panel"], wide=470, high=250, columns=2, y=y, gap=0.04)
-    add_bars(chart, rows, EDITIONS, width=0.38)
-    chart.name_places("x", rows["step"], longest=14).start_at_zero("y", 1.14)
-    return chart.titled("From plain decoding to all ideas together, by the clock")
+    check(table, "panel edition step", "low ms_per_token high speed_up")
+    editions = names_of(table["edition"])
+    steps = names_of(table["step"])
+    down = len(steps) + APART
+    first = table["edition"].map(editions.index) * down
+    by = {"series": "edition", "panel": "panel", "ends": "low ms_per_token high"}
+    rows = marks(table, "ms_per_token", first + table["step"].map(steps.index), **by)
+    times = table["speed_up"].map("{:.1f}×".format)
+    rows["text"] = table["ms_per_token"].map("{:.1f} ms".format) + " (" + times + ")"
+    x = "milliseconds per token"
+    chart = Chart(rows["panel"], wide=215, high=60 + 24 * down * len(editions), columns=4, x=x)
+    add_bars(chart, rows, EDITIONS, lying=True, width=0.72).start_at_zero("x", 1.9)
+    places = [number * down + step for number in range(len(editions)) for step in range(len(steps))]
+    last = places[-1] + 0.6
+    chart.axis("y", tickvals=places, ticktext=steps * len(editions), range=[last, -0.6])
+    chart.axis("y", showgrid=False, showline=True).axis("x", nticks=4)
+    brackets = "in brackets: the speed ÷ plain decoding's in float32"
+    return chart.titled(f"Milliseconds per token, idea by idea ({brackets})")
 
 
 def idea_ratios(

@@ -27,7 +27,7 @@ def defaults(
     csv: Csv = None,
 ) -> None:
     """The draft that nobody tuned, by the clock: with its off-switch and without, by kind; into
-    README or guide too, if they show this machine's.
+    docs/results.md too, if it shows this machine's.
 
     Run it where nothing else runs. An interrupted run goes on with the prompt it was at.
     """

@@ -38,11 +38,12 @@ def ideas(
     Run it where nothing else runs: what other programs disturb is timed again. A table that is
     there goes on, with more prompts too, as long as code and drafts are the same.
     """
-    from specdec_lib.measure.idea_tables import compare_ideas, renew_ideas_page
+    from specdec_lib.measure.idea_tables import compare_ideas
     from specdec_lib.measure.ideas import IdeasPlan, ideas_file, race_ideas
     from specdec_lib.measure.machine import machine_name
     from specdec_lib.measure.quiet import Quiet
     from specdec_lib.measure.ratios import ALL
+    from specdec_lib.measure.renewing import renew_raced
     from specdec_lib.measure.target_text import judged_prompts
 
     use_threads(threads)  # before the machine is named: its threads are part of the name
@@ -51,7 +52,7 @@ def ideas(
     found = race_ideas(place, judged_prompts(prompts, limit), plan, Quiet(busy))
     write_csv(found, place, 6)
     if place is not None:
-        renew_ideas_page(place)
+        renew_raced(place)
     ratios = compare_ideas(found)
     print(ratios[ratios.part == ALL].drop(columns="part").round(3).to_string(index=False))
     print_where([place])

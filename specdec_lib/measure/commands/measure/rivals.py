@@ -36,7 +36,8 @@ def rivals(
     from transformers.utils.logging import set_verbosity_error
 
     from specdec_lib.measure.quiet import Quiet
-    from specdec_lib.measure.rival_tables import compare_rivals, renew_rivals_page
+    from specdec_lib.measure.renewing import renew_raced
+    from specdec_lib.measure.rival_tables import compare_rivals
     from specdec_lib.measure.rivals import race_rivals, rivals_file
     from specdec_lib.measure.target_text import judged_prompts
 
@@ -47,6 +48,6 @@ def rivals(
     found = race_rivals(place, asked, Quiet(busy), tokens=max_new_tokens)
     write_csv(found, place, 6)
     if place is not None:
-        renew_rivals_page(place)
+        renew_raced(place)
     print(compare_rivals(found).round(3).to_string(index=False))
     print_where([place])

@@ -19,17 +19,17 @@ def table(
     csv: Csv = None,
     scheduler: Scheduler = None,
 ) -> None:
-    """Tokens per round and acceptance by domain and sampler, into the README too.
+    """Tokens per round and acceptance by domain and sampler, into docs/results.md too.
 
     They are counted along what the target writes after held-out prompts; every tenth prompt is
     really decoded too. A run that was interrupted goes on where it was.
     """
     from specdec_lib.measure.cluster import opened
     from specdec_lib.measure.domain_table import LADDER, PLACE, markdown, measure_domains
-    from specdec_lib.measure.pages import README, replace_marked
+    from specdec_lib.measure.pages import RESULTS, replace_marked
     from specdec_lib.measure.target_text import judged_prompts
 
-    place, page = table_places(csv, prompts, PLACE, README)
+    place, page = table_places(csv, prompts, PLACE, RESULTS)
     use_threads(1)
     asked = judged_prompts(prompts, limit)
     with opened(scheduler, LADDER) as cluster:

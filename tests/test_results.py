@@ -1,0 +1,100 @@
+"""What the page of results says of the races of ideas and against Hugging Face is measured."""
+
+import pandas as pd
+
+from specdec_lib.measure.fingerprints import decoding
+from specdec_lib.measure.idea_tables import idea_table, ideas_page, stored_ideas
+from specdec_lib.measure.ideas import WHERE
+from specdec_lib.measure.pages import read_marked
+from specdec_lib.measure.race_table import RACED
+from specdec_lib.measure.rival_tables import front_page, rivals_page, side_by_side, stored_rivals
+from specdec_lib.measure.settings.ideas import CHAIN, COPIED, SPECULATIVE, VERTICAL
+from tests.pages import README, RESULTS, ROOT, says
+
+
+def test_what_the_ideas_are_worth_is_measured_in_todays_state():
+    """A row of another machine, state or load would not be the table's."""
+    stored = stored_ideas(RACED)
+    assert set(stored.machine) == {RACED} and set(stored.threads) == {1}
+    assert set(stored.state) == {decoding()} and (stored.cores < 1.25).all()
+    falsified = stored.assign(seconds=stored.seconds * (1 + (stored.method == "tree")))
+    assert ideas_page(falsified) != read_marked("ideas", RESULTS)
+
+
+def test_what_others_are_worth_is_measured_in_todays_state():
+    """Beside ours on the same prompts; a row of another state or load would not be its."""
+    rivals = stored_rivals()
+    assert set(rivals.machine) == {RACED} and set(rivals.threads) == {1}
+    assert set(rivals.state) == {decoding()} and (rivals.cores < 1.25).all()
+    falsified = rivals.assign(seconds=rivals.seconds * (1 + (rivals.method == "hf_generate")))
+    table = side_by_side(stored_ideas(RACED), falsified)
+    assert rivals_page(table) != read_marked("rivals", RESULTS)
+    assert front_page(table) != read_marked("front", README)
+
+
+def test_what_is_said_of_others_is_so():
+    """Of rows side by side, by kind of prompts and sampler."""
+    table = side_by_side(stored_ideas(RACED), stored_rivals())
+    theirs = table[table.whose.str.startswith("Hugging Face")]
+    assert (theirs.ratio_high < 1).all() and set(theirs.whose) == {"Hugging Face bfloat16"}
+    for (_, sampling), rows in table.groupby(["family", "sampling"]):
+        exact, quick = (rows[rows.whose == one] for one in ("float32", "int8"))
+        assert quick.ratio.min() > exact.ratio.max()
+        fastest = quick.name[quick.ratio.idxmax()]
+        assert fastest == ("tree behind copies" if sampling == "greedy" else "vertical cascade")
+    counts = table.groupby("family").prompts.agg(["min", "max"])
+    assert says(RESULTS, str(theirs.prompts.max()), *map(str, counts["max"]), about="int8 edition")
+
+
+def test_what_is_said_of_both_papers_ideas_is_so():
+    table = idea_table(stored_ideas(RACED)).query("part == 'all'")
+    by = table.set_index(["pair", "edition"]).sort_index()
+    tree, scout = by.loc["tree ÷ chain"], by.loc["chain, scout ÷ chain"]
+    most, least = f"{tree.ratio.max():.2f}", f"{scout.ratio.max():.2f}"
+    settled = [str((one.ratio_low > 1).sum()) for one in (tree, scout)]
+    assert says(RESULTS, most, settled[0], "8", least, settled[1], "8", about="Staged")
+    fed = by.loc["tree, scout ÷ tree"]
+    assert not (fed.ratio_low > 1).any() and (fed.ratio_high < 1).sum() == 2
+    assert (fed.ratio[fed.ratio_high < 1].round(2) == 0.99).all()
+    vertical = by.loc["vertical cascade ÷ speculative decoding"]
+    quick, exact = vertical.loc["int8"], vertical.loc["float32"]
+    ends = f"{quick.ratio.min():.2f}", f"{quick.ratio.max():.2f}"
+    [gain] = exact[exact.ratio_low > 1].itertuples()
+    assert says(RESULTS, *ends, f"{gain.ratio:.2f}", about="Cascade")
+    assert (gain.family, gain.sampling) == ("published prompts", "greedy")
+    assert (quick.ratio_low > 1).all() and (exact.ratio_high < 1)[exact.temperature > 0].all()
+    losses = {}
+    for other in ("horizontal cascade", "vertical and horizontal"):
+        gains = by.loc[f"{other} ÷ speculative decoding"]
+        assert (gains.loc["int8"].ratio.to_numpy() < quick.ratio.to_numpy()).all()
+        slower = gains[gains.ratio_high < 1]
+        losses[other] = (slower.loc["float32"].shape[0], slower.shape[0])
+    assert losses == {"horizontal cascade": (4, 4), "vertical and horizontal": (3, 4)}
+
+
+def test_what_is_said_of_the_clocks_own_noise_and_of_what_is_fastest_is_so():
+    stored = stored_ideas(RACED)
+    assert (
+        stored[stored.method.isin([CHAIN, SPECULATIVE])]
+        .groupby(WHERE)
+        .setting.nunique()
+        .eq(1)
+        .all()
+    )
+    sums = stored.groupby(["family", *WHERE, "method"])[["tokens", "seconds"]].sum()
+    pace = (sums.tokens / sums.seconds).unstack("method")
+    same = pace[CHAIN] / pace[SPECULATIVE]
+    assert same["embedded prompts"].between(0.99, 1.01).all()
+    assert (same["published prompts"].round(2) == 1).all()
+    drawn = pace.xs(("int8", 1.0), level=("edition", "temperature"))
+    assert (drawn.idxmax(axis=1) == VERTICAL).all()
+    greedy = pace.xs(("int8", 0.0), level=("edition", "temperature"))
+    assert (greedy[CHAIN + COPIED] > greedy[CHAIN]).all()
+
+
+def test_what_is_said_of_reproduced_and_larger_gains_is_so():
+    table = pd.read_csv(ROOT / "figures" / "06_scorecard.csv").query("kind == 'gain'")
+    assert set(table.by[table.verdict == "reproduced"]) == {"counted"}
+    larger = table[table.verdict == "larger"]
+    assert larger.claim[larger.by == "clock"].str.endswith(", speculative").all()
+    assert sorted(larger.by) == ["SWI", "SWI", "clock", "clock"]
