@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from fakes import recording
 from test_replay_studies import PRICES
+from test_widgets_words import cells
 
 from specdec_lib.core.chance import Sampler
 from specdec_lib.measure import cascade
@@ -59,10 +60,17 @@ def explorer(evaluate, drafters=NAMES, **options):
 def test_the_explorer_starts_at_its_setting_and_shows_it_in_both_conventions(evaluate):
     panel = explorer(evaluate)
     assert evaluate.calls[-1] == (START, PRICES, "one")
-    rows = [line.split() for line in panel.words.value.splitlines()[2:]]
-    assert rows[0] == ["target", "5", "14", "10", "5", "19", "29"]
-    assert rows[1] == ["middle", "0", "1", "10", "0", "1", "11"]
-    assert "1.20 (1.10–1.30) times that of rival: better" in panel.words.value
+    rows = cells(panel.words.value)
+    for row in (
+        ["as set: tokens added", *NAMES],
+        ["target", "5", "14", "10"],
+        ["middle", "0", "1", "10"],
+        ["as in the paper: tokens so far", *NAMES],
+        ["target", "5", "19", "29"],
+        ["middle", "0", "1", "11"],
+        ["rival", "1.50", "1.40–1.60", "1.20", "1.10–1.30", "better"],
+    ):
+        assert row in rows
 
 
 def test_every_knob_means_what_it_says(evaluate, drawn):
@@ -147,7 +155,7 @@ def test_the_tuner_turns_the_knobs_to_its_answer(replays, unchecked, monkeypatch
     assert found.swi >= replayed_swi(replays.texts["one"], OURS, PRICES)
     at = panel.values()
     assert tuple(at[f"k0{column}"] for column in range(3)) == found.setting.matrix[0]
-    assert f"SWI {found.swi:.2f}" in panel.words.value
+    assert ["this setting", f"{found.swi:.2f}"] in [row[:2] for row in cells(panel.words.value)]
 
 
 @pytest.mark.parametrize("refuses", [True, False])

@@ -14,6 +14,7 @@ from specdec_lib.core.decode import decode
 from specdec_lib.drafts.max_gram import MaxGram
 from specdec_lib.drafts.staged import StagedTree
 from specdec_lib.drafts.trees.growing import TreeDraft
+from specdec_lib.measure import calibration
 from specdec_lib.measure.machine import stored_clocked
 from specdec_lib.measure.race_table import RACED
 from specdec_lib.measure.settings.explorers import GUESSERS, TreeSize, guesser, offered_by
@@ -82,13 +83,6 @@ def test_an_own_text_stands_in_place_of_the_prompt(trees, drawn, ladder):
     assert drawn.given("tree").tokens == first.tree.tokens
     trees.turn(text="   ")
     assert drawn.given("tree").tokens != first.tree.tokens
-
-
-def test_widths_shape_the_tree_and_their_field_is_open_only_then(trees, drawn):
-    assert trees.knobs["widths"].disabled and not trees.knobs["budget"].disabled
-    trees.turn(shape=BY_WIDTHS, widths="3, 1")
-    assert len(drawn.given("tree")) == 7
-    assert trees.knobs["budget"].disabled and not trees.knobs["widths"].disabled
 
 
 @pytest.mark.parametrize(
@@ -186,29 +180,35 @@ def test_an_own_pair_is_explored_with_the_drafts_and_scouts_that_it_has(reads, t
 
 def test_the_hosts_seconds_count_where_they_were_fitted(ladder, prompts, tmp_path, monkeypatch):
     """On the ladder, as if the stored pass times were those of its models."""
-    (tmp_path / "ladder").mkdir()
-    (tmp_path / "ladder" / "card.json").write_text(json.dumps(ladder.card))
-    monkeypatch.setattr(trying, "DATA", tmp_path)
+    as_embedded(ladder, tmp_path, monkeypatch)
     box, alone = tree_explorer(ladder, prompts[:1]), set()
     for draft in offered_by(ladder, GUESSERS):
         box.turn(draft=draft)
         assert "Predicted speed" in box.words.value
         alone |= {draft} if "passes alone" in box.words.value else set()
     assert alone == {"n-gram", "Max-Gram", "draft and Max-Gram"}
+    assert f"of {RACED}, stored" in box.words.value
+    box.turn(draft="draft", machine="amd-epyc-avx2-1-threads")
+    assert "of amd-epyc-avx2-1-threads, stored; passes alone" in box.words.value
 
 
 def test_a_model_that_was_not_timed_gets_no_predicted_speed(reads, prompts, tmp_path, monkeypatch):
     """Control: a draft of the same ladder that was timed."""
-    (tmp_path / "ladder").mkdir()
-    (tmp_path / "ladder" / "card.json").write_text(json.dumps(reads.card))
-    monkeypatch.setattr(trying, "DATA", tmp_path)
+    as_embedded(reads, tmp_path, monkeypatch)
     timed = stored_clocked("passes", RACED).query("edition == 'exact' and model != 'reading'")
-    timed = timed.assign(runtime="fast", network_seconds=timed.seconds)
-    monkeypatch.setattr(trying.latency, "pass_times", lambda _: timed)
+    monkeypatch.setattr(calibration, "stored_clocked", lambda *_: timed)
     box = tree_explorer(reads, prompts[:1])
     for draft, said in (("reading", "No speed-up is predicted"), ("draft", "Predicted speed")):
         box.turn(draft=draft)
         assert said in box.words.value and "alert" not in box.words.value
+
+
+def as_embedded(ladder, folder, monkeypatch):
+    """As if what is stored were of these models, on a machine that was not timed."""
+    (folder / "ladder").mkdir()
+    (folder / "ladder" / "card.json").write_text(json.dumps(ladder.card))
+    monkeypatch.setattr(calibration, "DATA", folder)
+    monkeypatch.setenv("SPECDEC_CACHE", str(folder))
 
 
 @pytest.fixture

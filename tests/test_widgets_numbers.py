@@ -4,6 +4,7 @@ from itertools import product
 
 import pandas as pd
 import pytest
+from test_widgets_words import cells
 
 from specdec_lib.core.tree import MatchTable
 from specdec_lib.measure import acceptance
@@ -73,11 +74,15 @@ def test_the_yields_are_those_of_acceptance_with_the_bonus_or_without(rates, dra
 
 def test_the_words_hold_the_glossary_with_its_numbers(rates):
     right, tried, emitted = WIDE_ROUNDS[["accepted", "tried", "emitted"]].sum()
-    assert f"{right} accepted ÷ {tried} tried = {right / tried:.3f}" in rates.words.value
+    said = cells(rates.words.value)
+    tries = f"{right} accepted ÷ {tried} tried"
+    assert ["acceptance rate, per tried token", tries, f"{right / tried:.3f}"] in said
     count = len(WIDE_ROUNDS)
-    assert (per_round := f"{emitted} ÷ {count} rounds = {emitted / count:.2f}") in rates.words.value
+    counted = f"{emitted} ÷ {count} rounds"
+    per_round = ["tokens per round, with the bonus", counted, f"{emitted / count:.3f}"]
+    assert per_round in said
     rates.knobs["draft"].value = "narrow"
-    assert per_round not in rates.words.value, "the control: words that stay the same"
+    assert per_round not in cells(rates.words.value), "the control: words that stay the same"
 
 
 def test_few_at_risk_are_left_out_and_said_and_where_all_are_the_figure_stays(rates, drawn):
@@ -90,7 +95,7 @@ def test_few_at_risk_are_left_out_and_said_and_where_all_are_the_figure_stays(ra
     assert "there is no guess of draft narrow, domain all, temperature 0.0" in rates.words.value
     assert len(drawn.given("acceptance")) == 4
     rates.turn(least=10, line="temperature", draft="all", temperature="all")
-    assert "not shown: 2 with fewer than 10" in rates.words.value
+    assert "Not shown: 2 with fewer than 10" in rates.words.value
 
 
 def test_loops_are_told_apart_in_order(rates, drawn):

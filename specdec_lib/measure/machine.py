@@ -67,10 +67,14 @@ def stored_clocked(
     if place.is_file():
         return pd.read_csv(place)
     called = f"this machine ({machine_name()})" if machine == HERE else machine or RACED
-    known = sorted(
-        path.stem.removeprefix(f"{name}_") for path in folder.glob(f"{name}_*-threads.csv")
-    )
+    known = stored_machines(name, folder=folder)
     raise ValueError(
         f"no table {name} of {called} is stored in {folder}, there are those of"
         f" {', '.join(known) or 'no machine'}; `specdec measure {verb or name}` makes one"
     )
+
+
+def stored_machines(name: str, *, folder: Path = MEASURED) -> list[str]:
+    """The machines of which the table of that name is stored, as in files' names."""
+    places = folder.glob(f"{name}_*-threads.csv")
+    return sorted(place.stem.removeprefix(f"{name}_") for place in places)

@@ -50,18 +50,30 @@ def measure_passes(
     for edition in EDITIONS:
         ladder = racing_ladder(edition)
         watched = watch(partial(time_passes, ladder.models, rows, contexts, repeats=REPEATS))
-        found = curves(watched.found)
-        found["seconds"] = found.network_seconds
-        for name, sampler in CHOICES.items():
-            found[name] = found.model.map(choice_seconds(ladder, sampler, found))
+        found = price_table(ladder, watched.found, repeats=REPEATS)
         tables.append(found.assign(edition=edition, cores=watched.cores))
     day = time.strftime("%Y-%m-%d")
     return pd.concat(tables).assign(**clocked_here(), date=day)[COLUMNS]
 
 
-def choice_seconds(ladder: Ladder, sampler: Sampler, passes: pd.DataFrame) -> dict[str, float]:
+def price_table(ladder: Ladder, passes: pd.DataFrame, *, repeats: int) -> pd.DataFrame:
+    """The `curves` of timed passes, with the seconds that the models count themselves; and what a
+    draft takes to choose its guesses after a pass, `greedy_choice` and `drawn_choice`, timed here
+    in so many chains.
+    """
+    found = curves(passes)
+    found["seconds"] = found.network_seconds
+    for name, sampler in CHOICES.items():
+        chosen = choice_seconds(ladder, sampler, found, repeats=repeats)
+        found[name] = found.model.map(chosen)
+    return found
+
+
+def choice_seconds(
+    ladder: Ladder, sampler: Sampler, passes: pd.DataFrame, *, repeats: int
+) -> dict[str, float]:
     """By draft model, the seconds of a pass that guesses, beyond those of a pass that scores: for
-    noise, sorting and the next guess; in the median of several chains. The target guesses nothing.
+    noise, sorting and the next guess; in the median of so many chains. The target guesses nothing.
     """
     found = {ladder.target.name: 0.0}
     longest = passes.context_tokens.max()
@@ -70,8 +82,8 @@ def choice_seconds(ladder: Ladder, sampler: Sampler, passes: pd.DataFrame) -> di
         scored = own[own.context_tokens == longest].seconds.iloc[0]
         draft = LadderDrafts(ladder, sampler).chain(GROWN, model=name)
         took = []
-        text = [at % model.vocabulary for at in range(longest + REPEATS + 1)]
-        for length in range(longest, longest + REPEATS + 1):
+        text = [at % model.vocabulary for at in range(longest + repeats + 1)]
+        for length in range(longest, longest + repeats + 1):
             context = Context.of(text[:length])
             read_prompt(ladder.target, NoDraft(), context, again=True)
             before = model.usage

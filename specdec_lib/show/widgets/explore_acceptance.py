@@ -11,8 +11,10 @@ import plotly.graph_objects as go
 
 from specdec_lib.measure import acceptance
 from specdec_lib.show import figures
+from specdec_lib.show.widgets.bookmark import Bookmark
 from specdec_lib.show.widgets.knobs import Values, choice, slider
-from specdec_lib.show.widgets.panel import Panel, Shown, bullets
+from specdec_lib.show.widgets.panel import Panel, Shown
+from specdec_lib.show.widgets.words import aligned_table
 
 EVERY = "all"
 NOTHING = "nothing"
@@ -65,12 +67,14 @@ def acceptance_explorer(
             most = rates.at_risk.max()
             raise ValueError(f"no rate rests on {least} at risk or more, the most is {most}")
         if left_out := len(rates) - len(shown):
-            words.append(f"not shown: {left_out} with fewer than {least} at risk")
+            words += f"<br>Not shown: {left_out} with fewer than {least} at risk."
         per_round = _add_series(acceptance.tokens(turns, keys), keys)
         pictures = _figure(shown, by, per), figures.yields(per_round, bonus=bonus)
-        return Shown(pictures, bullets(words))
+        return Shown(pictures, words)
 
-    return Panel(_knobs(guesses, rounds, slices), draw, start=start, heights=(460, 350))
+    bookmark = Bookmark("02_acceptance_rate", named=("least",))
+    knobs = _knobs(guesses, rounds, slices)
+    return Panel(knobs, draw, start=start, bookmark=bookmark, heights=(460, 350))
 
 
 def _knobs(
@@ -122,19 +126,30 @@ def _figure(table: pd.DataFrame, by: str, per: str) -> go.Figure:
     return figure.update_yaxes(title=f"acceptance rate:<br>how often {PER[per]}")
 
 
-def _glossary(guesses: pd.DataFrame, rounds: pd.DataFrame) -> list[str]:
+def _glossary(guesses: pd.DataFrame, rounds: pd.DataFrame) -> str:
     """The field's words with the numbers of these guesses, as HTML."""
     looked = len(guesses)
     right = int(guesses.accepted.sum())
     count = len(rounds)
-    turns = f"÷ {count:,} rounds ="
     accepted, emitted, tried = map(int, rounds[["accepted", "emitted", "tried"]].sum())
-    return [
-        f"<b>acceptance rate</b>, per tried token: {accepted:,} accepted ÷ {tried:,} tried ="
-        f" {accepted / tried if tried else 0:.3f}; per guess that was looked at, siblings and all:"
-        f" {right:,} ÷ {looked:,} = {right / looked:.3f}",
-        f"<b>accepted per round</b>, without bonus: {accepted:,} {turns} {accepted / count:.2f}",
-        f"<b>tokens per round</b>, with bonus: {emitted:,} {turns} {emitted / count:.2f}",
-        '"acceptance length", "mean accepted tokens" and "block efficiency" in papers and servers'
-        f" are one of the last two, which differ by {(emitted - accepted) / count:.2f} here",
+    rate = accepted / tried if tried else 0.0
+    rows = [
+        ("acceptance rate, per tried token", f"{accepted:,} accepted ÷ {tried:,} tried", rate),
+        (
+            "the same per guess that was looked at, siblings and all",
+            f"{right:,} ÷ {looked:,}",
+            right / looked,
+        ),
+        (
+            "accepted per round, without the bonus",
+            f"{accepted:,} ÷ {count:,} rounds",
+            accepted / count,
+        ),
+        ("tokens per round, with the bonus", f"{emitted:,} ÷ {count:,} rounds", emitted / count),
     ]
+    table = aligned_table(("what is called acceptance", "counted", "number"), rows, digits=3)
+    apart = (emitted - accepted) / count
+    return (
+        f'{table}"Acceptance length", "mean accepted tokens" and "block efficiency" in papers and'
+        f" servers are one of the last two, which differ by {apart:.2f} here."
+    )

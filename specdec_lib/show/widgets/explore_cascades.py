@@ -12,13 +12,17 @@ import ipywidgets
 import pandas as pd
 
 from specdec_lib.drafts.cascade import Convention, converted
+from specdec_lib.measure.calibration import Machines
 from specdec_lib.measure.cascade.record import MAX_GRAM, CascadeSetting
 from specdec_lib.measure.cascade.tune import LENGTHS, LENIENCES, Tuned, widen
-from specdec_lib.measure.ratios import with_interval
+from specdec_lib.measure.machine import HERE
 from specdec_lib.show import figures
 from specdec_lib.show.figures.chart import named_rows
-from specdec_lib.show.widgets.knobs import Values, choice, push_button, slider
-from specdec_lib.show.widgets.panel import Panel, Shown, status
+from specdec_lib.show.widgets.bookmark import Bookmark
+from specdec_lib.show.widgets.knobs import Values, choice, push_button, slider, turn_knob
+from specdec_lib.show.widgets.machine_menu import MachineMenu, priced_panel
+from specdec_lib.show.widgets.panel import Panel, Shown
+from specdec_lib.show.widgets.words import aligned_table, status
 
 Prices = Mapping[str, float]
 Evaluate = Callable[[CascadeSetting, Prices, str], pd.DataFrame]
@@ -43,6 +47,7 @@ def cascade_explorer(
     texts: Sequence[str],
     presets: Mapping[str, CascadeSetting | Prices],
     tune: Callable[..., Tuned],
+    machines: Machines | None = None,
 ) -> Panel:
     """Knobs for a cascade over `figures.rivals`: its order, an entry of the K matrix each (k00,
     k01, …: row, column), lenience, exempt, what a pass of each model costs (price_…), and texts.
@@ -54,6 +59,7 @@ def cascade_explorer(
     texts       names that `evaluate` knows
     presets     buttons by name, each for a setting or for prices
     tune        as `cascade.Replays.tune`, of which the best within TUNE_SECONDS is shown
+    machines    whose prices a menu offers; the prices at first are those of its `given`
 
     Raises ValueError if there is no drafter or text, or a setting or prices that the knobs cannot
     be at.
@@ -63,13 +69,27 @@ def cascade_explorer(
             "the explorer needs a drafter and texts, got"
             f" {len(drafters)} drafters and {len(texts)} texts"
         )
-    cascade = _Cascade(evaluate, tune, tuple(drafters), prices)
+    menu = None if machines is None else MachineMenu(machines, given=True)
+    cascade = _Cascade(evaluate, tune, tuple(drafters), prices, menu)
     turns = {name: cascade.values_of(one) for name, one in presets.items()}
     button = push_button("tune", lambda: cascade.turn_to_best(panel), TUNES)
     knobs = cascade.knobs() | {"texts": choice(texts), "tune": button}
-    look = {"start": cascade.values_of(start), "fit": cascade.label_entries, "presets": turns}
-    panel = Panel(knobs, cascade.draw, **look)
+    panel = priced_panel(
+        menu,
+        knobs,
+        cascade.draw,
+        fit=cascade.fit,
+        bookmark=Bookmark("04_cascade_tuning", more=_parameters),
+        start=cascade.values_of(start),
+        presets=turns,
+    )
     return panel
+
+
+def _parameters(at: Values) -> dict[str, object]:
+    """The parameter of notebook 04 that sets prices, where they are a stored machine's."""
+    machine = at.get("machine", HERE)
+    return {} if machine == HERE else {"machine": machine}
 
 
 class _Cascade(NamedTuple):
@@ -79,6 +99,7 @@ class _Cascade(NamedTuple):
     tune: Callable[..., Tuned]
     drafters: tuple[str, ...]
     prices: Prices
+    menu: MachineMenu | None = None
 
     @property
     def entries(self) -> dict[str, tuple[int, int]]:
@@ -132,6 +153,23 @@ class _Cascade(NamedTuple):
             found[name] = slider(PRICES, price, tip, label)
         return found
 
+    def fit(self, made: Mapping[str, Any]) -> None:
+        """Label the entries of K, and let prices be those of the machine that was turned to."""
+        self.label_entries(made)
+        name = None if self.menu is None else self.menu.moved()
+        if name is not None:
+            for knob, price in self.values_of(self.prices_of(name)).items():
+                turn_knob(made[knob], price)
+
+    def prices_of(self, name: str) -> Prices:
+        """The prices of a machine in the menu: what the caller gave, or its pass times."""
+        assert self.menu is not None  # only its machines are asked for
+        machines = self.menu.machines
+        if name == machines.given:
+            return self.prices
+        timed = machines.one_row_prices(name)
+        return {model: timed[model] for model in self.prices if model in timed}
+
     def label_entries(self, made: Mapping[str, Any]) -> None:
         """Label each entry of the K matrix with its reviewer and its drafter."""
         models = (TARGET, *made["order"].value)
@@ -143,18 +181,25 @@ class _Cascade(NamedTuple):
         """The figure of a setting; above, its K matrix in both conventions and what it is worth."""
         setting, prices, texts = self.meaning(values)
         table = self.evaluate(setting, prices, texts)
-        own = setting.matrix
-        models = (TARGET, *setting.drafters)
         exempt = setting.exempt_max_gram
-        parts = [ARROW.join(models), f"lenience {setting.lenience:g}"]
+        parts = [ARROW.join((TARGET, *setting.drafters)), f"lenience {setting.lenience:g}"]
         parts += [f"{MAX_GRAM}'s reviewer exempt"] * (exempt and setting.lenience > 1) + [texts]
-        matrices = {
-            words: pd.DataFrame(converted(own, "increments", to), models[:-1], models[1:])
-            for to, words in CONVENTIONS.items()
-        }
-        matrix = pd.concat(matrices, axis=1).to_string()
-        words = html.escape("\n".join([matrix, "", *_verdicts(table)]))
-        return Shown((figures.rivals(table, title=", ".join(parts)),), f"<pre>{words}</pre>")
+        words = [_matrices(setting), _beside(table), self.whose(prices, values.get("machine"))]
+        figure = figures.rivals(table, title=", ".join(parts))
+        return Shown((figure,), "".join(words))
+
+    def whose(self, prices: Prices, name: str | None) -> str:
+        """Whose prices these are, as HTML."""
+        shown = ", ".join(f"{model} {prices[model]:.3g}" for model in prices if model != TARGET)
+        said = f"Prices, in passes of the target: {html.escape(shown)}"
+        if self.menu is None or name is None:
+            return f"{said}."
+        theirs = self.prices_of(name)
+        named = html.escape(self.menu.describe(name))
+        if all(math.isclose(prices[model], theirs[model], rel_tol=1e-6) for model in theirs):
+            return f"{said}; those of {named}."
+        shown = ", ".join(f"{model} {theirs[model]:.3g}" for model in theirs if model != TARGET)
+        return f"{said}; set by hand, where {named}, has {html.escape(shown)}."
 
     def turn_to_best(self, panel: Panel) -> None:
         """Run the tuner from where the knobs are, and turn them to its answer."""
@@ -178,14 +223,34 @@ class _Cascade(NamedTuple):
             panel.words.value += status(f"<p>the best of {took}, on these very texts; {end}</p>")
 
 
-def _verdicts(table: pd.DataFrame) -> list[str]:
-    """What the first row is worth, alone and against each of the others."""
+def _matrices(setting: CascadeSetting) -> str:
+    """The K matrix in both conventions, as HTML."""
+    found = []
+    for to, words in CONVENTIONS.items():
+        matrix = converted(setting.matrix, "increments", to)
+        rows = [
+            (reviewer, *lengths)
+            for reviewer, lengths in zip((TARGET, *setting.drafters[:-1]), matrix, strict=True)
+        ]
+        found.append(aligned_table((words, *setting.drafters), rows))
+    return f'<div style="display:flex;flex-wrap:wrap;gap:4px 40px">{"".join(found)}</div>'
+
+
+def _beside(table: pd.DataFrame) -> str:
+    """What the first row is worth, alone and against each of the others, as HTML."""
     ours, *others = named_rows(table)
-    lines = [f"SWI {with_interval(ours.swi, ours.low, ours.high)} over {ours.texts} texts"]
+    rows = [("this setting", ours.swi, _ends(ours.low, ours.high), "", "", "")]
     for one in others:
         word = "worse" if one.ratio_high < 1 else "within the noise"
         word = "better" if one.ratio_low > 1 else word
-        word = "from too few texts for an interval" if math.isnan(one.ratio_low) else word
-        ratio = with_interval(one.ratio, one.ratio_low, one.ratio_high)
-        lines.append(f"{ratio} times that of {one.setting}: {word}")
-    return lines
+        word = "too few texts for an interval" if math.isnan(one.ratio_low) else word
+        apart = _ends(one.ratio_low, one.ratio_high)
+        rows.append((one.setting, one.swi, _ends(one.low, one.high), one.ratio, apart, word))
+    times = "this setting ÷ it"
+    heads = (f"over {ours.texts} texts", "SWI", "95 %", times, "95 %", "this setting is")
+    return aligned_table(heads, rows, words=(5,))
+
+
+def _ends(low: float, high: float) -> str:
+    """An interval's ends, where there are any."""
+    return "–" if math.isnan(low) else f"{low:.2f}–{high:.2f}"

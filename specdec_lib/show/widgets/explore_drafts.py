@@ -9,7 +9,6 @@ from functools import partial
 from statistics import mean
 from typing import Any
 
-import ipywidgets
 import pandas as pd
 import plotly.graph_objects as go
 
@@ -20,21 +19,29 @@ from specdec_lib.core.protocols import Draft
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.staged import StagedTree
 from specdec_lib.measure.bytes_moved import generation_bytes, model_shape
+from specdec_lib.measure.calibration import Machines
+from specdec_lib.measure.machine import HERE
 from specdec_lib.measure.settings.explorers import GUESSERS, TreeSize, guesser, offered_by
 from specdec_lib.measure.settings.ladder_drafts import LadderDrafts
 from specdec_lib.measure.settings.setting import Setting
 from specdec_lib.measure.trial import sweep_table, trial_of, work_of
 from specdec_lib.show import figures, tables
-from specdec_lib.show.widgets import trying
-from specdec_lib.show.widgets.knobs import LATE, Values, choice, slider, text_knobs
+from specdec_lib.show.widgets.bookmark import Bookmark
+from specdec_lib.show.widgets.knobs import Values, choice, slider, text_knobs
+from specdec_lib.show.widgets.machine_menu import NOBODY, UNTIMED, MachineMenu, priced_panel
 from specdec_lib.show.widgets.panel import Panel, Shown
 from specdec_lib.show.widgets.trying import DraftTrial, PassTimes
+from specdec_lib.show.widgets.width_knobs import (
+    BY_BUDGET,
+    BY_WIDTHS,
+    NAMES,
+    WidthKnobs,
+    size_of_widths,
+)
+from specdec_lib.show.widgets.words import aligned_table, counted
 from specdec_lib.theory import ModelShape, Rates, Work, best_tree
 from specdec_lib.workload import Ladder, Prompt
 
-BY_BUDGET = "budget"
-BY_WIDTHS = "widths per depth"
-PER_DEPTH = "children per node at depth 0, 1, …; used with 'widths per depth'"
 TREE_PRESETS = {
     "a chain of 5": {"shape": BY_WIDTHS, "widths": "1,1,1,1,1"},
     "wide at the root": {"shape": BY_WIDTHS, "widths": "4,2,1,1"},
@@ -53,35 +60,67 @@ STAGE_PRESETS = {
 
 
 def tree_explorer(
-    ladder: Ladder, prompts: Sequence[Prompt], *, start: Values | None = None
+    ladder: Ladder,
+    prompts: Sequence[Prompt],
+    *,
+    machine: str = "",
+    start: Values | None = None,
 ) -> Panel:
-    """Knobs for a tree and its text over `figures.tree` and `figures.mask`; `start` says where some
-    of them start. On the fast runtime a change shows in a fraction of a second.
+    """Knobs for a tree and its text over `figures.tree` and `figures.mask`. On the fast runtime a
+    change of the tree shows in a tenth of a second.
+
+    machine    whose prices the predicted speed-up has at first, as in files' names: "" this one's
+               if it was timed, else the README's; "here" this one's
+    start      where some of the knobs start
+
+    Raises ValueError without a prompt, and for a machine of which nothing is stored.
     """
     trial = DraftTrial(ladder, prompts)
-    times = PassTimes.read(ladder)
+    menu = MachineMenu(Machines(machine, ladder))
+    widths = WidthKnobs()
+    tip = "the best of a budget and a depth, or so many children per node at each depth"
     knobs = {
-        "shape": choice((BY_BUDGET, BY_WIDTHS), "the best of a budget, or so many per node"),
+        "shape": choice((BY_BUDGET, BY_WIDTHS), tip),
         "budget": slider(range(1, 33), 16, "guesses in the tree, nodes without the root"),
         "depth": slider(range(1, 13), 6, "deepest guess, nodes"),
-        "widths": ipywidgets.Text("4,2,1,1", placeholder="4,2,1,1", tooltip=PER_DEPTH, **LATE),
+        **widths.knobs(),
         "draft": choice(offered_by(ladder, GUESSERS), "what guesses"),
         "round": slider(range(1, 11), 1, "which is drawn, from the end of the prompt on"),
-    } | text_knobs(trial.prompts)
-    look = {"fit": _disable_unused, "presets": TREE_PRESETS, "heights": (430, 480)}
-    return Panel(knobs, partial(_draw, trial, times), start=start, **look)
+        "machine": menu.menu,
+        **text_knobs(trial.prompts),
+    }
+    bookmark = Bookmark(
+        "01_tree_construction",
+        named=("budget", "depth", "temperature", "seed"),
+        more=partial(_tree_parameters, trial),
+        always=("shape",),  # turned widths take it
+        implied=NAMES,
+    )
+    return priced_panel(
+        menu,
+        knobs,
+        partial(_draw, trial, menu.machines),
+        fit=widths.follow,
+        bookmark=bookmark,
+        start=start,
+        presets=TREE_PRESETS,
+        heights=(430, 480),
+    )
 
 
-def _disable_unused(made: Values) -> None:
-    for name, shape in {"widths": BY_WIDTHS, "budget": BY_BUDGET, "depth": BY_BUDGET}.items():
-        made[name].disabled = made["shape"].value != shape
+def _tree_parameters(trial: DraftTrial, at: Values) -> dict[str, object]:
+    """What notebook 01 needs beside parameters that are named as knobs are."""
+    found: dict[str, object] = trial.domain_of(at)
+    if at["machine"] not in (HERE, NOBODY):
+        found["machine"] = at["machine"]
+    return found
 
 
-def _draw(trial: DraftTrial, times: PassTimes | None, **at: Any) -> Shown:
+def _draw(trial: DraftTrial, machines: Machines, **at: Any) -> Shown:
     ladder = trial.ladder
     number = at["round"]
     by_widths = at["shape"] == BY_WIDTHS
-    size = trying.size_of_widths(at["widths"]) if by_widths else TreeSize(at["budget"], at["depth"])
+    size = size_of_widths(at["widths"]) if by_widths else TreeSize(at["budget"], at["depth"])
     context, chance = trial.read(at)
     draft = guesser(ladder, chance.sampler, at["draft"], size)
     generation = trial.follow(context, chance, draft)
@@ -90,10 +129,21 @@ def _draw(trial: DraftTrial, times: PassTimes | None, **at: Any) -> Shown:
     fitted = at["draft"] in ("draft", "middle")  # trees, whose seconds in the host are known
     one = generation.rounds[number - 1]
     work = work_of(generation.rounds, ladder.target.name)
-    words = _words(ladder, generation, one) + _speed(times, work, at["temperature"], fitted=fitted)
+    times = PassTimes.read(machines, at["machine"])
+    words = _asked(at, size) + _words(ladder, generation, one)
+    words += _speed(times, work, at["temperature"], fitted=fitted)
     counts = f"{one.accepted} of {one.proposed} guesses accepted"
     title = f"round {number}: {counts}; on an edge, the score of its path"
     return Shown(_pictures(ladder, one, title), words)
+
+
+def _asked(at: Values, size: TreeSize) -> str:
+    """Which tree the knobs ask for, as HTML."""
+    asked = f"the best {counted(size.budget)} up to depth {size.depth}"
+    if size.widths:
+        each = " · ".join(map(str, size.widths))
+        asked = f"{each} children per node, {counted(size.budget)}"
+    return f"Asked of {html.escape(at['draft'])}: <b>{asked}</b>."
 
 
 def _words(ladder: Ladder, generation: Generation, one: Round) -> str:
@@ -109,22 +159,34 @@ def _words(ladder: Ladder, generation: Generation, one: Round) -> str:
         }
 
     every = f"all {len(generation.rounds)} rounds of {len(generation.tokens)} tokens"
-    table = pd.DataFrame({"this round": counts([one]), every: counts(generation.rounds)})
-    rows = table.to_html(border=0, float_format="{:.2f}".format, na_rep="–")
+    here = counts([one])
+    rows = [(name, float(here[name]), value) for name, value in counts(generation.rounds).items()]
     emitted = html.escape("".join(map(ladder.text, one.emitted)))
-    return f"{rows}Emitted in this round: <code>{emitted}</code><br>"
+    table = aligned_table(("", "this round", every), rows)
+    return f"{table}Emitted in this round: <code>{emitted}</code><br>"
 
 
 def _speed(times: PassTimes | None, work: Work, temperature: float, *, fitted: bool) -> str:
-    """The speed-up that measured passes predict, with the host's seconds if `fitted`, as HTML."""
-    if times is None or not {model for model, _, _ in work.passes} <= set(times.tables):
-        return "No speed-up is predicted: no pass times of these models are stored."
-    speed, alone = (times.speed_up(work, temperature, host=host) for host in (fitted, False))
+    """The speed-up that measured passes predict, with the host's seconds if they are `fitted` for
+    such drafts and were measured there, as HTML.
+    """
+    if times is None:
+        return UNTIMED
+    if missing := sorted({model for model, _, _ in work.passes} - set(times.tables)):
+        place = html.escape(times.machine)
+        return f"No speed-up is predicted: {', '.join(missing)} is not among the times of {place}."
+    host = fitted and not times.speeds.empty
+    speed, alone = (times.speed_up(work, temperature, host=which) for which in (host, False))
     how = "passes alone: the host's own time was not measured for such drafts"
     if fitted:
+        how = "passes alone: the host's own time was not measured on it"
+    if host:
         how = f"{alone:.2f} if the host's own code, measured without top-k, took no time in either"
-    stored = f"by the stored times of {html.escape(times.machine)}, fast runtime"
-    return f"Predicted speed: <b>{speed:.2f} times</b> plain decoding, {how}; {stored}."
+    named = html.escape(times.machine)
+    return (
+        f"Predicted speed: <b>{speed:.2f} times</b> plain decoding, by the pass times of {named};"
+        f" {how}."
+    )
 
 
 def best_shape(rates: Rates, *, budget: int, depth: int, width: int) -> go.Figure:
@@ -188,7 +250,8 @@ def stage_explorer(
     } | text_knobs(trial.prompts)
     start = {"temperature": 0.0, "scout": scouts[1]} | dict(start or {})
     presets = {name: one for name, one in STAGE_PRESETS.items() if one["scout"] in scouts}
-    return Panel(knobs, draw, start=start, presets=presets, heights=(470,))
+    bookmark = Bookmark("03_staged_decoding", named=("seed",), more=trial.number_of)
+    return Panel(knobs, draw, start=start, presets=presets, bookmark=bookmark, heights=(470,))
 
 
 def _drafts(ladder: Ladder, sampler: Sampler, at: Values) -> dict[str, Draft]:

@@ -14,6 +14,7 @@ from specdec_lib.core.verify import look_up, reject
 from specdec_lib.drafts.trees.growing import TreeDraft
 from specdec_lib.show import figures
 from specdec_lib.show.steps import Step, steps_of
+from specdec_lib.show.widgets.bookmark import Bookmark
 from specdec_lib.show.widgets.knobs import LATE, Values, choice, push_button, slider, text_knobs
 from specdec_lib.show.widgets.panel import Panel, Shown
 from specdec_lib.show.widgets.trying import DraftTrial
@@ -60,19 +61,35 @@ def round_steps(
     def go_on(by: int) -> None:
         panel.knobs["step"].value += by
 
-    whole: dict[str, ipywidgets.DOMWidget] = {"rule": choice(RULES, RULE)}
-    if draft is None:
-        whole["budget"] = slider(range(1, 17), 8, "guesses in the tree, nodes without the root")
-        whole["depth"] = slider(range(1, 9), 4, "deepest guess, nodes")
-    whole |= text_knobs(trial.prompts)
-    del whole["top_k"]  # the steps show whole distributions
+    whole = _round_knobs(trial, sized=draft is None)
     stepper = {
         "step": ipywidgets.IntSlider(tooltip="of the round, from 0 on", **LATE),
         "previous": push_button("‹ previous step", partial(go_on, -1)),
         "next": push_button("next step ›", partial(go_on, 1)),
     }
-    panel = Panel(stepper | whole, draw, start=start, fit=fit, heights=(300, 400))
+    bookmark = Bookmark()  # no notebook has a draft of one's own
+    if draft is None:
+        bookmark = Bookmark(
+            "00_one_round",
+            named=("budget", "depth", "temperature", "seed"),
+            more=trial.number_of,
+            always=("step",),  # how many there are hangs on the round
+        )
+    panel = Panel(
+        stepper | whole, draw, start=start, fit=fit, bookmark=bookmark, heights=(300, 400)
+    )
     return panel
+
+
+def _round_knobs(trial: DraftTrial, *, sized: bool) -> dict[str, ipywidgets.DOMWidget]:
+    """The knobs of a round, if it is sized with those of its tree."""
+    found: dict[str, ipywidgets.DOMWidget] = {"rule": choice(RULES, RULE)}
+    if sized:
+        found["budget"] = slider(range(1, 17), 8, "guesses in the tree, nodes without the root")
+        found["depth"] = slider(range(1, 9), 4, "deepest guess, nodes")
+    found |= text_knobs(trial.prompts)
+    del found["top_k"]  # the steps show whole distributions
+    return found
 
 
 def _steps(trial: DraftTrial, draft: Draft | None, **at: Any) -> list[Step]:

@@ -1,5 +1,6 @@
 """Controls of explorers: a menu, a slider, a button, and those of a text and how it is sampled."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from numbers import Real
@@ -8,9 +9,17 @@ from typing import Any
 import ipywidgets
 from traitlets import TraitError
 
+from specdec_lib.workload import Prompt
+
 Values = Mapping[str, Any]
 LATE = {"continuous_update": False}  # a knob is looked at when it comes to rest
 TEMPERATURES = (0.0, 0.2, 0.4, 0.7, 1.0, 1.3)
+FIRST = 60  # characters of a prompt in the menu
+WHOLE_ROW = "1 / -1"  # of the grid, from its first column to its last
+EXAMPLE = (
+    "In place of the prompt, for example: Explain in two sentences why the sky is blue."
+    " Tab leaves the field and draws."
+)
 TOP_KS = {None: "all tokens", 50: "50 likeliest", 10: "10 likeliest"}
 
 
@@ -39,20 +48,47 @@ def push_button(
     return button
 
 
-def text_knobs(prompts: Iterable[str]) -> dict[str, ipywidgets.DOMWidget]:
-    """Knobs for a text and how it is sampled: temperature, top_k, seed, prompt (one of the names
-    given) and a text of one's own.
+def text_knobs(prompts: Mapping[str, Prompt]) -> dict[str, ipywidgets.DOMWidget]:
+    """Knobs for a text and how it is sampled: temperature, top_k, seed, prompt (by name, shown by
+    its first words) and a text of one's own.
     """
-    about = {"placeholder": "in place of the prompt", "description": "own text", "rows": 3}
     own = "asked in place of the prompt; Tab leaves the field and draws"
     kept = "tokens that keep their probability"
-    return {
+    shown = first_words(prompts)
+    knobs = {
         "temperature": slider(TEMPERATURES, 0.7, "of the target's distribution; 0 is greedy"),
         "top_k": choice(TOP_KS, kept, label="top-k", named=TOP_KS.__getitem__),
         "seed": slider(range(20), 0, "of all noise"),
-        "prompt": choice(prompts, "held-out prompt that is answered"),
-        "text": ipywidgets.Textarea(tooltip=own, **about, **LATE),
+        "prompt": choice(prompts, "held-out prompt that is answered", named=shown.__getitem__),
+        "text": ipywidgets.Textarea(
+            description="Your own text", placeholder=EXAMPLE, tooltip=own, rows=2, **LATE
+        ),
     }
+    for name in ("prompt", "text"):
+        knobs[name].layout.grid_column = WHOLE_ROW
+    return knobs
+
+
+def first_words(prompts: Mapping[str, Prompt]) -> dict[str, str]:
+    """By a prompt's name, its domain and its first words. An opening line that several of them
+    share, such as "Complete this Python function:", is left out; prompts that then look the same
+    are numbered.
+    """
+    lines = {
+        name: [line.strip() for line in prompt.text.splitlines() if line.strip()]
+        for name, prompt in prompts.items()
+    }
+    openings = Counter(own[0] for own in lines.values())
+    found: dict[str, str] = {}
+    seen: Counter[str] = Counter()
+    for name, own in lines.items():
+        shared = openings[own[0]] > 1 and len(own) > 1
+        words = " ".join(own[1:] if shared else own)
+        cut = words if len(words) <= FIRST else f"{words[:FIRST].rstrip()} …"
+        label = f"{prompts[name].domain}: {cut}"
+        seen[label] += 1
+        found[name] = label if seen[label] == 1 else f"{label} ({seen[label]})"
+    return found
 
 
 def turn_knob(knob: Any, value: Any) -> None:
@@ -68,6 +104,12 @@ def turn_knob(knob: Any, value: Any) -> None:
         knob.options = _named(values)
     if value in values:
         knob.index = values.index(value)  # the value None would choose nothing
+
+
+def shown_value(knob: Any, value: Any) -> str:
+    """A value of a knob as the page shows it: a menu has words for it."""
+    words = [label for label, one in getattr(knob, "options", ()) if one == value]
+    return words[0] if words else str(value)
 
 
 def _named(values: Iterable[Any]) -> list[tuple[str, float]]:

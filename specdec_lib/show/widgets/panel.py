@@ -1,7 +1,5 @@
 """An explorer on the page: knobs, and the figures and words that follow them."""
 
-import html
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -10,38 +8,26 @@ from typing import Any, NamedTuple
 
 import ipywidgets
 import plotly.graph_objects as go
-from plotly.basedatatypes import BasePlotlyType
 
-from specdec_lib import how_to_install
 from specdec_lib.show.saving import still
-from specdec_lib.show.widgets.knobs import Values, push_button, slider, turn_knob
+from specdec_lib.show.widgets.bookmark import Bookmark
+from specdec_lib.show.widgets.knobs import Values, push_button, shown_value, slider, turn_knob
+from specdec_lib.show.widgets.surfaces import (
+    PlainFigure,
+    frame_of,
+    missing_notes,
+    replace_figure,
+    send_again,
+    surface_of,
+)
+from specdec_lib.show.widgets.words import WORKING, alert, status
 
 LABEL_WIDTH = "9em"  # the longest label is "acceptance rate"
 ROW = ipywidgets.Layout(flex_flow="row wrap", align_items="center")
 GRID = ipywidgets.Layout(
     grid_template_columns="repeat(auto-fill, minmax(330px, 1fr))", grid_gap="2px 18px", width="100%"
 )
-TEXT_COLOUR = "color:var(--jp-content-font-color1, inherit)"  # the page's own, light or dark
-WORKING = f'<span style="{TEXT_COLOUR}">working …</span>'
-
-
-class PlainFigure(ipywidgets.Output):
-    """A figure as plain output, where plotly's widget has no anywidget to stand on: it is drawn
-    whole at each change.
-    """
-
-    def __init__(self, figure: go.Figure) -> None:
-        super().__init__()
-        self.show(figure)
-
-    def show(self, figure: go.Figure) -> None:
-        """Draw another figure in its place."""
-        self.figure = figure
-        data = {"application/vnd.plotly.v1+json": json.loads(str(figure.to_json()))}
-        self.outputs = ({"output_type": "display_data", "data": data, "metadata": {}},)
-
-
-Surface = go.FigureWidget | PlainFigure
+SETTING = "to paste into a shell, or into a cell: it brings the explorer back to where it is"
 
 
 class Shown(NamedTuple):
@@ -62,7 +48,10 @@ class Panel(ipywidgets.VBox):
                the figures stay
     start      where some knobs start instead of their own start; ValueError as `turn` has it
     fit        adapts knobs to what others are at; called before each drawing, as a part of it
-    presets    a button per name that turns some knobs at once
+    presets    a button per name that turns some knobs at once, to what the mapping has when it is
+               pressed
+    actions    further buttons by name, beside those
+    bookmark   how a setting comes back, which stands on the page as text
     heights    pixels kept for each figure, so that the page does not jump; else its own height
     """
 
@@ -74,35 +63,46 @@ class Panel(ipywidgets.VBox):
         start: Values | None = None,
         fit: Callable[[Mapping[str, Any]], None] = lambda _: None,
         presets: Mapping[str, Values] | None = None,
+        actions: Mapping[str, ipywidgets.Button] | None = None,
+        bookmark: Bookmark | None = None,
         heights: Sequence[int] = (),
     ) -> None:
         self.knobs: dict[str, Any] = dict(knobs)  # of many kinds
         self._draw = draw
         self._fit = fit
+        self._presets = presets or {}
+        self._bookmark = bookmark
         self._busy = False
         for name, knob in self.knobs.items():
-            knob.description = knob.description or name
-            # the tooltip is for a pointer or a screen reader
-            knob.tooltip = knob.tooltip or knob.description
-            knob.layout.width = "auto"
+            label_knob(knob, name)
         for name in self.values():
-            self.knobs[name].style.description_width = LABEL_WIDTH
             self.knobs[name].observe(self._redraw, names="value")
         self._set(start or {})
         shown = draw(**self.values())
         self.words = ipywidgets.HTML(status(shown.words))
         self.figures = tuple(surface_of(figure) for figure in shown.figures)
-        self.buttons = {}
-        for name, values in ({"reset": self.values()} | dict(presets or {})).items():
+        self._start = self.values()
+        self._still: tuple[go.Figure, str] | None = None
+        for values in self._presets.values():
             self._check(values)
-            press = partial(self.turn, **values)
-            self.buttons[name] = push_button(name, press, _listed(values))
-        self.working = ipywidgets.HTML(layout=ipywidgets.Layout(width="7em"))
-        grid = ipywidgets.GridBox(list(self.knobs.values()), layout=GRID)
-        row = ipywidgets.HBox([*self.buttons.values(), self.working], layout=ROW)
-        frames = starmap(_frame, zip_longest(self.figures, heights))
-        super().__init__([*_notes(self.figures), grid, row, self.words, *frames])
+        self.buttons = {
+            name: push_button(name, partial(self._press, name))
+            for name in ("reset", *self._presets)
+        } | dict(actions or {})
+        self.working = ipywidgets.HTML()
+        self.setting = setting_field()
+        self._mark()
+        super().__init__(self._children(heights))
         self.add_class("specdec-panel")
+
+    def _children(self, heights: Sequence[int]) -> list[ipywidgets.DOMWidget]:
+        """What stands below each other on the page."""
+        grid = ipywidgets.GridBox(list(self.knobs.values()), layout=GRID)
+        grid.add_class("specdec-knobs")
+        row = ipywidgets.HBox([*self.buttons.values(), self.working], layout=ROW)
+        frames = starmap(frame_of, zip_longest(self.figures, heights))
+        below = [] if self._bookmark is None else [self.setting]
+        return [*missing_notes(self.figures), grid, row, self.words, *frames, *below]
 
     def values(self) -> dict[str, Any]:
         """The value of each knob, by name."""
@@ -119,6 +119,32 @@ class Panel(ipywidgets.VBox):
             self._set(before)
             raise
         self._redraw()
+
+    def settle(self, **values: Any) -> None:
+        """Turn knobs to where the explorer begins on this machine, as `turn` does; reset goes back
+        there. The image for pages without widgets stays that of the setting before, so that what
+        is stored in a notebook does not hang on where it ran.
+        """
+        self._still = self._standing()
+        self.turn(**values)
+        self._start = self.values()
+        self._mark()
+
+    def _press(self, name: str) -> None:
+        """What the button of a preset does."""
+        self.turn(**(self._start if name == "reset" else self._presets[name]))
+
+    def _mark(self) -> None:
+        """Write the setting as text that brings it back, and what each button of a preset does."""
+        for name, values in {"reset": self._start, **self._presets}.items():
+            self.buttons[name].tooltip = self._listed(values)
+        if self._bookmark is not None:
+            self.setting.value = self._bookmark.text(self.values(), self._start)
+
+    def _listed(self, values: Values) -> str:
+        """Values in words, as the knobs show them."""
+        shown = (f"{name} {shown_value(self.knobs[name], one)}" for name, one in values.items())
+        return ", ".join(shown)
 
     def _check(self, names: Iterable[str]) -> None:
         if unknown := sorted(set(names) - set(known := self.values())):
@@ -145,6 +171,7 @@ class Panel(ipywidgets.VBox):
             return
         with self.at_work():
             self._fit(self.knobs)
+            self._mark()
             shown = self._draw(**self.values())
             self.words.value = status(shown.words)
             for surface, figure in zip(self.figures, shown.figures, strict=True):
@@ -158,8 +185,7 @@ class Panel(ipywidgets.VBox):
         try:
             yield
         except ValueError as problem:
-            style = f'role="alert" style="white-space:pre-wrap;{TEXT_COLOUR}"'
-            self.words.value = f"<pre {style}>{html.escape(str(problem))}</pre>"
+            self.words.value = alert(problem)
         finally:
             self.working.value = ""
             self._busy = False
@@ -167,118 +193,45 @@ class Panel(ipywidgets.VBox):
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
         """The widget, and for pages without widgets the first figure and the knobs' values."""
         bundle = super()._repr_mimebundle_(**kwargs) or {}
-        text = f"explorer at {_listed(self.values())} (its knobs need a running notebook)"
         for surface in self.figures:
-            _send(surface)
+            send_again(surface)
+        figure, text = self._still or self._standing()
+        return bundle | {"text/plain": text} | still(figure)
+
+    def _standing(self) -> tuple[go.Figure, str]:
+        """What stands in where widgets cannot run: the first figure, and where the knobs are."""
         first = self.figures[0]
         shown = first.figure if isinstance(first, PlainFigure) else go.Figure(first)
-        return bundle | {"text/plain": text} | still(shown)
+        text = f"explorer at {self._listed(self.values())} (its knobs need a running notebook)"
+        return shown, text
+
+
+def label_knob(knob: Any, name: str) -> None:
+    """Give a knob its name where it has no label of its own, and a width for labels to line up."""
+    knob.description = knob.description or name
+    # the tooltip is for a pointer or a screen reader
+    knob.tooltip = knob.tooltip or knob.description
+    knob.layout.width = "auto"
+    if hasattr(knob, "value"):
+        knob.style.description_width = LABEL_WIDTH
+
+
+def setting_field() -> ipywidgets.Textarea:
+    """The field that holds a setting as text to copy."""
+    field = ipywidgets.Textarea(description="This setting", tooltip=SETTING, rows=2)
+    field.layout.width = "auto"
+    field.style.description_width = LABEL_WIDTH
+    field.add_class("specdec-setting")
+    return field
 
 
 def sliders(
-    draw: Callable[..., go.Figure], choices: Mapping[str, Sequence[float]], *, start: Values
+    draw: Callable[..., go.Figure],
+    choices: Mapping[str, Sequence[float]],
+    *,
+    start: Values,
+    bookmark: Bookmark | None = None,
 ) -> Panel:
     """A slider per parameter of `draw`, over its choices from its start on, and its figure."""
     knobs = {name: slider(values, values[0]) for name, values in choices.items()}
-    return Panel(knobs, lambda **values: Shown((draw(**values),)), start=start)
-
-
-def status(words: str) -> str:
-    """Words under the knobs, as HTML that a screen reader reads out when it changes."""
-    style = f'role="status" aria-live="polite" style="{TEXT_COLOUR}"'
-    return f"<div {style}>{words}</div>" if words else ""
-
-
-def counted(guesses: float) -> str:
-    """So many guesses, in words."""
-    return "1 guess" if guesses == 1 else f"{guesses:.0f} guesses"
-
-
-def bullets(lines: Sequence[str], verdict: str = "") -> str:
-    """A list of lines, each HTML itself, below a verdict in bold."""
-    items = "".join(f"<li>{line}</li>" for line in lines)
-    return f"<b>{verdict}</b><ul>{items}</ul>"
-
-
-def surface_of(figure: go.Figure) -> Surface:
-    """What shows a figure and others after it: plotly's widget, or without anywidget, which that
-    needs, plain output.
-    """
-    try:
-        return go.FigureWidget(figure)
-    except ImportError:
-        return PlainFigure(figure)
-
-
-def _notes(surfaces: Sequence[Surface]) -> list[ipywidgets.HTML]:
-    """How to install what plotly's widget needs, above figures that go without it."""
-    if not any(isinstance(one, PlainFigure) for one in surfaces):
-        return []
-    words = f"Figures are drawn as plain output. {how_to_install(('anywidget',))}"
-    style = f'style="white-space:pre-wrap;{TEXT_COLOUR}"'
-    return [ipywidgets.HTML(f"<pre {style}>{html.escape(words)}</pre>")]
-
-
-def replace_figure(surface: Surface, figure: go.Figure) -> None:
-    """Show another figure on the same surface."""
-    if isinstance(surface, PlainFigure):
-        surface.show(figure)
-        return
-    with surface.batch_update():  # one message, and one drawing
-        if _extends(surface.data, figure.data):
-            for old, new in zip(surface.data, figure.data, strict=True):
-                _overwrite(old, new, keep=("type", "uid"))
-        else:
-            surface.data = ()
-            surface.add_traces(figure.data)
-        # the template is mostly the same, and the slowest to set
-        before: Any = surface.layout
-        after: Any = figure.layout
-        same = before.template == after.template
-        _overwrite(before, after, keep=("template",) if same else ())
-
-
-def _listed(values: Values) -> str:
-    return ", ".join(f"{name} {value}" for name, value in values.items())
-
-
-def _extends(before: Sequence[Any], after: Sequence[Any]) -> bool:
-    """Whether traces keep their kinds and lose no property: plotly in the page remembers what it
-    made of a range that is gone.
-    """
-    return [trace.type for trace in before] == [trace.type for trace in after] and all(
-        set(old.to_plotly_json()) - {"uid"} <= set(new.to_plotly_json())
-        for old, new in zip(before, after, strict=True)
-    )
-
-
-def _overwrite(old: BasePlotlyType, new: BasePlotlyType, *, keep: Sequence[str]) -> None:
-    """Set every property of one part of a figure to the other's, and remove those it lacks."""
-    wanted = dict.fromkeys(old.to_plotly_json()) | new.to_plotly_json()
-    old.update({name: value for name, value in wanted.items() if name not in keep}, overwrite=True)
-
-
-def _send(surface: Surface) -> None:
-    """Send the page once more what a figure shows: it may have missed it while loading plotly."""
-    if isinstance(surface, PlainFigure):
-        return  # plain output needs no plotly of the widget's
-    surface._repr_mimebundle_()
-    surface.send_state(["_widget_layout", "_widget_data"])
-
-
-def _frame(surface: Surface, height: int | None) -> ipywidgets.Box:
-    """A frame of fixed height, scrolled where the surface is larger, that is empty until a page
-    shows it: a page that is still loading plotly would draw a figure as nothing, for good.
-    """
-    pixels = f"{height}px" if height else None
-    look = ipywidgets.Layout(height=pixels, width="100%", overflow="auto", flex="0 0 auto")
-    box = ipywidgets.Box([], layout=look)
-    box._view_count = 0  # from now on the page reports how often it shows the frame
-
-    def fill(_: object) -> None:
-        box.unobserve(fill, names="_view_count")
-        _send(surface)
-        box.children = (surface,)
-
-    box.observe(fill, names="_view_count")
-    return box
+    return Panel(knobs, lambda **values: Shown((draw(**values),)), start=start, bookmark=bookmark)
