@@ -56,7 +56,7 @@ WORTH = {  # what README says of both papers' ideas
     "staged: an n-gram scout below a tree": (TREE + SCOUT, TREE),
     "cascade: vertical, a draft reviews Max-Gram": (VERTICAL, SPECULATIVE),
     "cascade: horizontal, Max-Gram guesses last": (HORIZONTAL, SPECULATIVE),
-    "cascade: Max-Gram guesses first, else a tree": (TREE + COPIED, TREE),
+    "beyond both: copies first, else a tree": (TREE + COPIED, TREE),
 }
 
 

@@ -25,7 +25,8 @@ from specdec_lib.show.figures.chart import named_rows
 from specdec_lib.show.racing import race_page, speed_said
 from specdec_lib.show.saving import still
 from specdec_lib.show.widgets.knobs import TEMPERATURES, TOP_KS, choice, push_button, slider
-from specdec_lib.show.widgets.panel import GRID, LABEL_WIDTH, ROW, TEXT_COLOUR, status
+from specdec_lib.show.widgets.panel import GRID, LABEL_WIDTH, ROW
+from specdec_lib.show.widgets.words import alert, status
 from specdec_lib.workload import Ladder
 
 PACES = {"as fast as it was": 1.0, "half as fast": 2.0, "a quarter": 4.0, "a tenth": 10.0}
@@ -95,8 +96,7 @@ class RacePanel(ipywidgets.VBox):
         try:
             yield
         except ValueError as problem:
-            style = f'role="alert" style="white-space:pre-wrap;{TEXT_COLOUR}"'
-            self.words.value = f"<pre {style}>{html.escape(str(problem))}</pre>"
+            self.words.value = alert(str(problem))
         finally:
             for button in (self.race, self.again):
                 button.disabled = False
