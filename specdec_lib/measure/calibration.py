@@ -126,7 +126,7 @@ class Machines:
     ) -> pd.DataFrame:
         """Time this machine for about so many seconds, and keep what was found.
 
-        tell    called with the share of the seconds that are over, after each repeat
+        tell    called with the share of it that is over, after each repeat
         """
         ladder = self._loaded()
         repeats = timed_repeats(ladder.models, tell, seconds=seconds)
@@ -186,7 +186,7 @@ def timed_repeats(
     """The rows of `one_repeat`, one repeat after the other, until the seconds are over; the first
     one is not counted, as the fast runtime may have to be compiled.
 
-    tell    called with the share of the seconds that are over, after each repeat
+    tell    called with the share of the seconds, or of the most repeats, that are over
     """
     for _ in one_repeat(models, ROWS, CONTEXTS, -1):
         pass
@@ -195,6 +195,6 @@ def timed_repeats(
         yield from one_repeat(models, ROWS, CONTEXTS, repeat)
         spent = time.perf_counter() - started
         over = spent > seconds
-        tell(1.0 if over else spent / seconds)
+        tell(1.0 if over else max(spent / seconds, (repeat + 1) / MOST_REPEATS))
         if over and repeat + 1 >= LEAST_REPEATS:
             return

@@ -29,7 +29,7 @@ def test_every_explorer_answers_the_keyboard(lab: Lab, notebook: str, capsys) ->
             turned = turned or lab.seen(panel, "pictures") != first
             lab.picture(f"{notebook}_{number}_after")  # of the last slider
             assert lab.reset(panel, first), f"{which} does not go back to where it began"
-        fields = panel.query_selector_all("textarea")
+        fields = panel.query_selector_all(".specdec-knobs textarea")
         texts = [lab.type(panel, field, "x = [1, 2, 3]") for field in fields]
         with capsys.disabled():
             print(f"\n{which}: seconds until it changes, by slider: {sliders}, by text: {texts}")

@@ -42,7 +42,6 @@ class Bookmark:
 
         start    where the explorer begins
         """
-        place = f"notebooks/{self.notebook}.ipynb" if self.notebook else ""
         parameters = self.parameters(at)
         rest = {
             name: plain_value(value)
@@ -60,11 +59,12 @@ class Bookmark:
                 width=10_000,
                 allow_unicode=True,
             )
+            place = f"notebooks/{self.notebook}.ipynb"
             lines.append(f'papermill {place} out.ipynb -y "{content.strip()}"')
         if rest or not parameters:
             turned = ", ".join(f"{name}={value!r}" for name, value in rest.items())
-            where = f" of {place}" if place else ""
-            lines.append(f"{self.variable}.turn({turned})  # below the explorer's cell{where}")
+            where = "in a cell below it" if rest else "where it begins"
+            lines.append(f"{self.variable}.turn({turned})  # {where}")
         return "\n".join(lines)
 
 

@@ -74,7 +74,7 @@ def acceptance_explorer(
 
     bookmark = Bookmark("02_acceptance_rate", named=("least",))
     knobs = _knobs(guesses, rounds, slices)
-    return Panel(knobs, draw, start=start, bookmark=bookmark, heights=(460, 350))
+    return Panel(knobs, draw, start=start, bookmark=bookmark, heights=(480, 350))
 
 
 def _knobs(

@@ -104,7 +104,7 @@ def tree_explorer(
         bookmark=bookmark,
         start=start,
         presets=TREE_PRESETS,
-        heights=(430, 480),
+        heights=(520, 610),
     )
 
 
@@ -251,7 +251,7 @@ def stage_explorer(
     start = {"temperature": 0.0, "scout": scouts[1]} | dict(start or {})
     presets = {name: one for name, one in STAGE_PRESETS.items() if one["scout"] in scouts}
     bookmark = Bookmark("03_staged_decoding", named=("seed",), more=trial.number_of)
-    return Panel(knobs, draw, start=start, presets=presets, bookmark=bookmark, heights=(470,))
+    return Panel(knobs, draw, start=start, presets=presets, bookmark=bookmark, heights=(260,))
 
 
 def _drafts(ladder: Ladder, sampler: Sampler, at: Values) -> dict[str, Draft]:

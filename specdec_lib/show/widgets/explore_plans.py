@@ -89,7 +89,7 @@ def plan_explorer(
         fit=planned.fit,
         bookmark=Bookmark("05_latency_sweep", "plan_explorer"),
         presets=planned.starts,
-        heights=(300, 540),
+        heights=(300, 490),
     )
 
 

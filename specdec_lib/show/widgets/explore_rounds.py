@@ -76,7 +76,7 @@ def round_steps(
             always=("step",),  # how many there are hangs on the round
         )
     panel = Panel(
-        stepper | whole, draw, start=start, fit=fit, bookmark=bookmark, heights=(300, 400)
+        stepper | whole, draw, start=start, fit=fit, bookmark=bookmark, heights=(340, 520)
     )
     return panel
 

@@ -15,7 +15,7 @@ Values = Mapping[str, Any]
 LATE = {"continuous_update": False}  # a knob is looked at when it comes to rest
 TEMPERATURES = (0.0, 0.2, 0.4, 0.7, 1.0, 1.3)
 FIRST = 60  # characters of a prompt in the menu
-WHOLE_ROW = "1 / -1"  # of the grid, from its first column to its last
+WHOLE_ROW = "auto / 1 / auto / -1"  # of the grid, from its first column to its last
 EXAMPLE = (
     "In place of the prompt, for example: Explain in two sentences why the sky is blue."
     " Tab leaves the field and draws."
@@ -65,7 +65,7 @@ def text_knobs(prompts: Mapping[str, Prompt]) -> dict[str, ipywidgets.DOMWidget]
         ),
     }
     for name in ("prompt", "text"):
-        knobs[name].layout.grid_column = WHOLE_ROW
+        knobs[name].layout.grid_area = WHOLE_ROW
     return knobs
 
 

@@ -25,8 +25,12 @@ from specdec_lib.show.widgets.words import WORKING, alert, status
 LABEL_WIDTH = "9em"  # the longest label is "acceptance rate"
 ROW = ipywidgets.Layout(flex_flow="row wrap", align_items="center")
 GRID = ipywidgets.Layout(
-    grid_template_columns="repeat(auto-fill, minmax(330px, 1fr))", grid_gap="2px 18px", width="100%"
+    grid_template_columns="repeat(auto-fill, minmax(330px, 1fr))",
+    grid_gap="2px 18px",
+    align_items="center",
+    width="100%",
 )
+LINE = 100  # characters of a field as wide as the page, about
 SETTING = "to paste into a shell, or into a cell: it brings the explorer back to where it is"
 
 
@@ -101,8 +105,8 @@ class Panel(ipywidgets.VBox):
         grid.add_class("specdec-knobs")
         row = ipywidgets.HBox([*self.buttons.values(), self.working], layout=ROW)
         frames = starmap(frame_of, zip_longest(self.figures, heights))
-        below = [] if self._bookmark is None else [self.setting]
-        return [*missing_notes(self.figures), grid, row, self.words, *frames, *below]
+        setting = [] if self._bookmark is None else [self.setting]
+        return [*missing_notes(self.figures), grid, row, self.words, *setting, *frames]
 
     def values(self) -> dict[str, Any]:
         """The value of each knob, by name."""
@@ -139,7 +143,9 @@ class Panel(ipywidgets.VBox):
         for name, values in {"reset": self._start, **self._presets}.items():
             self.buttons[name].tooltip = self._listed(values)
         if self._bookmark is not None:
-            self.setting.value = self._bookmark.text(self.values(), self._start)
+            text = self._bookmark.text(self.values(), self._start)
+            self.setting.value = text
+            self.setting.rows = sum(1 + len(line) // LINE for line in text.splitlines())
 
     def _listed(self, values: Values) -> str:
         """Values in words, as the knobs show them."""
@@ -214,11 +220,13 @@ def label_knob(knob: Any, name: str) -> None:
     knob.layout.width = "auto"
     if hasattr(knob, "value"):
         knob.style.description_width = LABEL_WIDTH
+    else:
+        knob.layout.width = "max-content"  # a button
 
 
 def setting_field() -> ipywidgets.Textarea:
     """The field that holds a setting as text to copy."""
-    field = ipywidgets.Textarea(description="This setting", tooltip=SETTING, rows=2)
+    field = ipywidgets.Textarea(description="This setting", tooltip=SETTING)
     field.layout.width = "auto"
     field.style.description_width = LABEL_WIDTH
     field.add_class("specdec-setting")

@@ -10,7 +10,7 @@ import pandas as pd
 
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.context import Context
-from specdec_lib.core.decode import Generation, decode
+from specdec_lib.core.decode import Generation, read_prompt, rounds
 from specdec_lib.core.protocols import Draft
 from specdec_lib.measure import recorded_target
 from specdec_lib.measure.calibration import Machines
@@ -74,14 +74,15 @@ class DraftTrial:
 
     def _record(self, context: Context, chance: Chance) -> RecordedTarget:
         """The text that the target writes: a stored one, else written here with a small tree, which
-        changes no token and takes fewer passes.
+        changes no token and takes fewer passes; a prompt that it still holds is not read again.
         """
         target = self.ladder.target
         tokens = self._stored(chance.sampler).get((context, chance.seed))
         if tokens is None:
             quick = LadderDrafts(self.ladder, chance.sampler).tree(*QUICK)
-            written = decode(target, quick, context, chance, max_new_tokens=NEW_TOKENS)
-            tokens = written.tokens
+            read_prompt(target, quick, context, again=True)
+            run = rounds(target, quick, context, chance, max_new_tokens=NEW_TOKENS)
+            tokens = tuple(token for played, _ in run for token in played.emitted)
         return RecordedTarget.of(target, context, tokens, len(tokens))
 
     def _read_stored(self, sampler: Sampler) -> dict[tuple[Context, int], tuple[int, ...]]:
