@@ -87,7 +87,7 @@ def plan_explorer(
         knobs,
         draw,
         fit=planned.fit,
-        bookmark=Bookmark("05_latency_sweep", "plan_explorer"),
+        bookmark=Bookmark("05b_what_to_pick"),
         presets=planned.starts,
         heights=(300, 490),
     )
