@@ -111,6 +111,8 @@ def test_a_page_shows_each_token_when_it_was_there(recording):
 
 
 def test_code_and_markup_of_a_text_are_shown_as_they_stand(recording):
+    sources = figures.races.with_plain_sources(recording).source
+    assert set(sources) <= {"target", "middle", "n-gram", "copy", "reviewed copy", "word pair"}
     marked = recording.assign(token="<b>&", source="<who>")
     page = race_page(marked)
     assert "<b>&amp;" not in page and "&lt;b&gt;&amp;" in page and "&lt;who&gt;" in page

@@ -15,6 +15,7 @@ from rich.text import Text
 
 from specdec_lib.measure.watching import race_speeds
 from specdec_lib.show.figures.chart import groups_of, named_rows
+from specdec_lib.show.figures.races import with_plain_sources
 from specdec_lib.show.figures.theme import DARK, looks, tint
 
 FRAMES = 30  # per second, in a terminal
@@ -58,6 +59,7 @@ def race_page(recording: pd.DataFrame, *, slower: float = 1.0) -> str:
     slower       times as slow as it was; ValueError unless above 0
     """
     check_pace(slower)
+    recording = with_plain_sources(recording)
     speeds = _speeds(recording)
     longest = float(recording["seconds"].max())
     colours = {name: look.colour for name, look in looks(recording["source"]).items()}
@@ -116,6 +118,7 @@ def play_race(
     slower    times as slow as it was; ValueError unless above 0
     """
     check_pace(slower)
+    recording = with_plain_sources(recording)
     shown = console or Console()
     longest = float(recording["seconds"].max())
     if shown.is_terminal:

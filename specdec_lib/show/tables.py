@@ -10,6 +10,7 @@ from specdec_lib.core.chance import Chance
 from specdec_lib.core.decode import Generation
 from specdec_lib.core.tree import ROOT, MatchTable, Shape, TokenTree
 from specdec_lib.core.verify import ChildTest, Choice, FinalDraw, look_up
+from specdec_lib.show.figures.theme import visible
 from specdec_lib.theory import Rates
 from specdec_lib.theory.trees import path_probabilities
 
@@ -42,17 +43,19 @@ def check_path(tree: TokenTree, path: Sequence[int]) -> None:
 def walk(
     tree: TokenTree, target_logits: Float[Tensor, "nodes vocab"], chance: Chance, *, text: TokenText
 ) -> pd.DataFrame:
-    """A row per node `look_up` comes to: the target's choice there, and which child holds it."""
+    """A row per node `look_up` comes to: the target's choice there, white space shown, and which of
+    its children, from 0, holds it.
+    """
     events: list[Choice | ChildTest | FinalDraw] = []
     look_up(tree, target_logits, chance, trace=events.append)
     rows = []
     for node, token, child in (event for event in events if isinstance(event, Choice)):
         children = tree.children(node)
-        held = "none: emitted as correction or bonus" if child is None else children.index(child)
+        held = "none: emitted" if child is None else children.index(child)
         probability = float(chance.sampler.probs(target_logits[node])[token])
-        row = {"at": text(tree.tokens[node]), "position": tree.position(node) + 1}
-        row |= {"target's choice": text(token), "probability": probability}
-        rows.append(row | {"guesses": len(children), "child": held})
+        row = {"at": visible(text(tree.tokens[node])), "position": tree.position(node) + 1}
+        row |= {"target's choice": visible(text(token)), "probability": probability}
+        rows.append(row | {"children": len(children), "goes to child": held})
     return pd.DataFrame(rows)
 
 

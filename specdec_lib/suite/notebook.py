@@ -97,7 +97,7 @@ def small_image(path: Path) -> bytes:
     from PIL import Image  # late: notebooks are read without it
 
     with Image.open(path) as whole:
-        for colours, part in ((64, 1.0), (32, 1.0), (32, 0.7), (16, 0.5)):
+        for colours, part in ((64, 1.0), (64, 0.7), (64, 0.5), (32, 0.5), (16, 0.5)):
             size = [round(part * pixels) for pixels in whole.size]
             small = whole.convert("RGB").resize((size[0], size[1])).quantize(colours)
             stream = BytesIO()

@@ -19,6 +19,17 @@ NAME_LINE = 26.0  # of a lane's name, above its text
 GAP = 14.0  # between lanes
 
 
+COPIES = {"prompt": "copy", "generation": "copy", "bigram": "word pair"}  # of Max-Gram's guesses
+
+
+def with_plain_sources(recording: pd.DataFrame) -> pd.DataFrame:
+    """The recording with sources in words that need no explanation: where a copy was taken from is
+    left out, and who reviewed it.
+    """
+    own = recording["source"].replace(COPIES)
+    return recording.assign(source=own.mask(own.str.contains(" via "), "reviewed copy"))
+
+
 def race_moment(recording: pd.DataFrame, *, at: float | None = None) -> go.Figure:
     """A recorded race at one moment: a lane per method with the text that it had written by then, a
     box per token in the colour of who guessed it.
@@ -30,6 +41,7 @@ def race_moment(recording: pd.DataFrame, *, at: float | None = None) -> go.Figur
     Raises ValueError for a moment that is not above 0.
     """
     check(recording, "method number", "token source seconds round")
+    recording = with_plain_sources(recording)
     ends = recording.groupby("method", sort=False)["seconds"].max()
     moment = float(ends.min()) if at is None else at
     if not moment > 0:

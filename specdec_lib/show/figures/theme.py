@@ -32,6 +32,7 @@ MODEL_NAMES = {"draft": "one-layer draft"}  # of a model, where "draft" might be
 MEANINGS = SOURCES | {called: SOURCES[name] for name, called in MODEL_NAMES.items()}
 MEANINGS |= {"Max-Gram": SOURCES["n-gram"], "ours": SOURCES["draft"], "paper": INK}
 MEANINGS |= {"reading": SOURCES["bigram"]}
+MEANINGS |= {"copy": SOURCES["prompt"], "reviewed copy": SOURCES["generation"]}
 # of the target's edition; published prompts have a symbol of their own, not a colour
 MEANINGS |= {"float32": "#0072B2", "int8": "#E69F00", "published": "#0072B2"}
 MEANINGS |= {"chat": "#AA4499", "code": "#6677CC", "summary": "#999933", "math": "#CC6677"}

@@ -1,0 +1,50 @@
+"""What the teaching notebooks say of stored counts and clocks is what these hold."""
+
+from pathlib import Path
+
+import pandas as pd
+
+from specdec_lib.measure.watching import race_speeds, stored_watched
+
+FIGURES = Path(__file__).parents[1] / "figures"
+MEASURED = Path(__file__).parents[1] / "data" / "measured"
+
+
+def test_what_notebook_00_says_of_the_recorded_race_is_so():
+    speeds = race_speeds(stored_watched()).set_index("method").ratio
+    level = speeds[["chain", "staged tree", "tree behind copies"]]
+    assert level.min() > 2 and level.max() / level.min() < 1.06  # about equally fast
+    assert 1.5 < speeds["vertical cascade"] < 0.95 * level.min()
+
+
+def test_what_notebook_03_says_of_three_rounds_is_so():
+    strip = pd.read_csv(FIGURES / "03_strip.csv", keep_default_na=False)
+    ends = (strip.start + strip.milliseconds).groupby(strip.method).max()
+    tokens = strip.said[strip.said != ""].str.split().str[0].astype(int)
+    per_token = ends / tokens.set_axis(strip.method[strip.said != ""])
+    assert per_token.idxmin() == "chain" and ends["staged tree"] >= ends["tree"]
+    draft = strip[strip.model == "middle"].groupby("method").milliseconds.agg(["size", "mean"])
+    assert draft.loc["staged tree", "size"] < draft.loc["tree", "size"]
+    assert draft.loc["staged tree", "mean"] > draft.loc["tree", "mean"]
+
+
+def test_what_notebook_03_says_of_the_n_gram_table_is_so():
+    growth = pd.read_csv(MEASURED / "katz_growth.csv")
+    ends = growth.pivot(index=["sampling", "millions"], columns="table", values="first")
+    for _, own in ends.groupby("sampling"):
+        assert 0.005 < own.whole.iloc[-1] - own.whole.iloc[-2] < 0.02  # about a point
+        assert own.pruned.iloc[-1] >= own.whole.iloc[-1]
+    backed = pd.read_csv(FIGURES / "03_back_off.csv")
+    taken = backed[backed.share.isna()].groupby("history").probability.sum()
+    assert 0.75 < taken["the"] / taken.sum() < 0.85  # four fifths
+
+
+def test_what_notebook_04_says_of_the_surface_and_of_the_rivals_is_so():
+    grid = pd.read_csv(FIGURES / "04_surface.csv")
+    best = grid.groupby("k1").swi.max() / grid[grid.k2 == 0].set_index("k1").swi - 1
+    assert best[[0, 1]].min() > 0.15 and best.loc[5:].max() < 0.025
+    top = grid.loc[grid.swi.idxmax()]
+    assert top.k2 == grid.k2.max()  # the edge of what was tried
+    rivals = pd.read_csv(FIGURES / "04_rivals.csv")
+    alone = rivals.iloc[1]
+    assert alone.ratio_low < 1 < alone.ratio_high and alone.ratio < 1.05
