@@ -8,7 +8,7 @@ from tiny import tiny_ladder
 from specdec_lib.core.files import cache_folder
 from specdec_lib.measure import calibration
 from specdec_lib.measure.calibration import Machines, timed_repeats
-from specdec_lib.measure.machine import HERE, machine_name, stored_clocked
+from specdec_lib.measure.machine import HERE, machine_name, stored_clocked, stored_machines
 from specdec_lib.measure.price_list import COLUMNS
 from specdec_lib.measure.race_table import RACED
 from specdec_lib.measure.row_cache import RowCache
@@ -78,7 +78,7 @@ def kept(machines: Machines, others: float = 0.0) -> None:
 
 
 def test_stored_machines_are_those_of_the_embedded_models_alone(ladder):
-    assert Machines().names() == sorted([OTHER, RACED]) and Machines().start == RACED
+    assert Machines().names() == stored_machines("passes") and Machines().start == RACED
     assert Machines(OTHER).start == OTHER == Machines(OTHER).given
     assert Machines().describe(RACED) == f"{RACED}, stored"
     assert Machines(ladder=ladder).given == machine_name(), "these were timed nowhere else"
@@ -88,7 +88,7 @@ def test_stored_machines_are_those_of_the_embedded_models_alone(ladder):
 
 def test_this_machine_comes_first_where_it_was_timed_and_none_was_asked_for():
     kept(Machines())
-    assert Machines().names() == [HERE, *sorted([OTHER, RACED])] and Machines().start == HERE
+    assert Machines().names() == [HERE, *stored_machines("passes")] and Machines().start == HERE
     assert Machines("here").start == HERE and Machines(RACED).start == RACED
     prices = stored_clocked("passes", OTHER)
     assert Machines().passes(HERE).seconds.tolist() == pytest.approx(

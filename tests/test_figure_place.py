@@ -1,5 +1,6 @@
 """Where a notebook's figures go: into git's folder with the defaults alone."""
 
+import ast
 import json
 import os
 import subprocess
@@ -11,7 +12,8 @@ import pytest
 from specdec_lib.core.files import REPOSITORY
 from specdec_lib.show import figure_place
 from specdec_lib.show.figure_place import changed_parameters, figures_place
-from specdec_lib.suite.notebook import NOTEBOOKS, numbered, read_parameters
+from specdec_lib.suite.notebook import NOTEBOOKS, numbered, read_cells, read_parameters
+from tests.verbs import run
 
 CHEAP = "04b_cascade_evidence"  # the quickest notebook
 
@@ -22,23 +24,23 @@ def session(monkeypatch):
     values = {"figures_folder": ""}
     monkeypatch.setattr(figure_place, "session_values", lambda: values)
     monkeypatch.delenv("SPECDEC_FIGURES", raising=False)
-    figure_place._say.cache_clear()
+    figure_place._warn.cache_clear()
     return values
 
 
-def test_defaults_go_to_git_and_others_apart_with_a_line(session, capsys):
+def test_defaults_go_to_git_and_others_apart_with_a_warning(session, recwarn):
     tracked = REPOSITORY / "figures"
     assert figures_place("01") == tracked
     session |= {"budget": 16, "measured": [4, 16]}  # the defaults
-    assert figures_place("01") == tracked and capsys.readouterr().out == ""
+    assert figures_place("01") == tracked and not recwarn
     session["budget"] = 32
     own = tracked / "runs" / "own" / "01_tree_construction"
     assert figures_place("01") == figures_place("01") == own
-    said = capsys.readouterr().out
-    assert said.count("figures go to") == 1 and "for budget=32; figures_folder names" in said
+    [said] = [str(one.message) for one in recwarn]
+    assert "figures go to" in said and "for budget=32; figures_folder names" in said
     session["measured"] = [4]
-    figures_place("01")
-    assert "for budget=32, measured=[4];" in capsys.readouterr().out
+    with pytest.warns(UserWarning, match=r"for budget=32, measured=\[4\];"):
+        figures_place("01")
 
 
 def test_a_named_folder_comes_before_the_parameters_and_the_variable_before_both(
@@ -79,6 +81,27 @@ def test_papermill_alone_from_another_folder_leaves_gits_figures(tmp_path):
     made = {path.name for path in (tmp_path / "mine").iterdir()}
     assert {path.name for path in tracked} <= made
     assert "error" not in {one["output_type"] for one in outputs(out)}
+
+
+def reassigned(cells: list[str], parameters: set[str]) -> set[str]:
+    """The parameters to which some cells give another value."""
+    trees = (ast.walk(ast.parse(cell)) for cell in cells)
+    names = (node for nodes in trees for node in nodes if isinstance(node, ast.Name))
+    return {node.id for node in names if isinstance(node.ctx, ast.Store)} & parameters
+
+
+@pytest.mark.parametrize("path", numbered(NOTEBOOKS), ids=lambda path: path.stem)
+def test_no_cell_gives_a_parameter_another_value(path):
+    """Else its figures would seem to be of other parameters. Control: a cell that does."""
+    code = [source for kind, source in read_cells(path) if kind == "code"][1:]
+    declared = {*read_parameters(path)}
+    assert reassigned(code, declared) == set()
+    assert reassigned([*code, "figures_folder = 3"], declared) == {"figures_folder"}
+
+
+def test_a_run_of_the_suite_has_its_folder_from_out(capsys):
+    with pytest.raises(ValueError, match="--set figures_folder: the folder of a run is --out"):
+        run("reproduce", "--only", "04b", "--set", "figures_folder=x")
 
 
 def outputs(notebook: Path) -> list[dict]:

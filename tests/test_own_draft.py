@@ -125,6 +125,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "broken_drafts.py").write_text(BROKEN)
     (tmp_path / "unread_drafts.py").write_text("import nothing_of_this_name\n")
     (tmp_path / "json.py").write_text("class Echo: pass\n")
+    (tmp_path / "time.py").write_text("class Echo: pass\n")
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     for name in ("own_drafts", "broken_drafts"):
@@ -150,6 +151,7 @@ def test_what_is_no_draft_is_refused_in_one_line_that_says_why(name, folder):
         ("absent:Echo", r"--mine absent:Echo: there is no absent\.py in "),
         ("torch.nn:Module", r"there is no torch/nn\.py in "),
         ("unread_drafts:Echo", "importing unread_drafts raised ModuleNotFoundError: No module"),
+        ("time:Echo", "time is also a part of Python, which was imported; give your file"),
         ("json:Echo", "json is also .*, which was imported; give your file a name of its own"),
     ],
 )
@@ -186,8 +188,9 @@ def test_a_draft_races_beside_ours_and_the_last_line_is_its_row(name, exact, fol
     assert status == int(not exact) and shown.count(f"own_drafts:{name} ÷ ours, ") == 2
     assert "greedy, 2 prompts" in shown and "T = 1, top-k 50, 1 prompts" in shown
     assert "autoregressive" in shown and "vertical cascade" in shown
-    row = shown.splitlines()[-1]
-    assert f"| int8 | `own_drafts:{name}` | 2 embedded |" in row
+    said, _, row = shown.splitlines()[-1].partition(": ")
+    assert said == "no record, for it stands on other numbers of prompts than ours"
+    assert f"| int8 | `own_drafts:{name}` | 1 embedded |" in row
     if exact:
         assert checked_row(row) == row
     else:
@@ -222,8 +225,15 @@ def test_entered_rows_stay_and_stand_in_their_place():
     assert entered_rows(page) == [entered]
     both = records_page(entered_rows(page)).splitlines()
     assert both.index(entered) == 2 and len(both) == len(table.splitlines()) + 1
-    for wrong in (entered.replace("0.50", "fast"), entered.replace("| `a:B`", "")):
-        with pytest.raises(ValueError, match="a record has"):
+    wrongs = (
+        entered.replace("0.50", "fast"),
+        entered.replace("| `a:B`", ""),
+        entered.replace("embedded", "mine.jsonl"),
+        entered.replace(f"| {target} |", "| bfloat16 |"),
+        entered.replace(drawn, "–"),
+    )
+    for wrong in wrongs:
+        with pytest.raises(ValueError, match="a record"):
             records_page([wrong])
     with pytest.raises(ValueError, match="needs the marks"):
         entered_rows("nothing")

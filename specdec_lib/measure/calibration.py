@@ -45,7 +45,7 @@ class Machines:
 
     machine    whose prices a caller has, as in files' names: "" is the README's, "here" this one's
     ladder     whose models are timed here; None is the embedded one, loaded when it is timed
-    edition    of the target: exact or int8
+    edition    of the target: exact or int8; that of the ladder's where it has one
     """
 
     machine: str = ""
@@ -55,6 +55,10 @@ class Machines:
     _tables: dict[str, dict[str, PassTable]] = field(
         default_factory=dict, repr=False, compare=False
     )
+
+    def __post_init__(self) -> None:
+        if self.ladder is not None and isinstance(self.ladder.target, FastModel):
+            object.__setattr__(self, "edition", self.ladder.target.edition)
 
     @property
     def given(self) -> str:

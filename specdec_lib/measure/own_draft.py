@@ -134,8 +134,8 @@ def _imported(module: str, folder: Path, named: str) -> ModuleType:
     except Exception as problem:  # of code that is not ours
         said = _in_a_line(problem)
         raise ValueError(f"--mine {named}: importing {module} raised {said}") from problem
-    place = found.__file__ or ""
-    if not Path(place).resolve().is_relative_to(folder):
+    place = getattr(found, "__file__", None) or ""
+    if not place or not Path(place).resolve().is_relative_to(folder):
         raise ValueError(
             f"--mine {named}: {module} is also {place or 'a part of Python'}, which was imported;"
             " give your file a name of its own"

@@ -16,6 +16,7 @@ from specdec_lib.measure.idea_tables import EXACT
 from specdec_lib.measure.ideas import ideas_file
 from specdec_lib.measure.machine import machine_name
 from specdec_lib.measure.own_draft import OwnDraft, find_own
+from specdec_lib.measure.quiet import SPARE
 from specdec_lib.measure.race_table import RACED, race_rows
 from specdec_lib.measure.racing import race_prompts
 from specdec_lib.measure.ratios import Ratio, summarise, with_interval, with_sampling
@@ -27,62 +28,71 @@ from specdec_lib.measure.trial import Trial
 from specdec_lib.measure.tuned_methods import BenchPlan, prompts_in_turn
 from specdec_lib.workload import Ladder
 
-MODEL = "middle"  # which drafts in our methods, as in the race of ideas
-IDLE = 0.25  # cores that others may keep busy before a line says so
 SPEED = {
     "ms_per_token": Ratio("seconds", "timed_tokens", times=1000),
     "speed_up": Ratio("timed_tokens", "seconds", relative=True),
 }
 
 
-def race_own(named: str, edition: str, plan: BenchPlan) -> Record:
-    """Race the draft of this name under both samplers of the record table, print what every
-    contender took, and give its row; it is exact if every text of it is plain decoding's own.
+def race_own(
+    named: str, edition: str, plan: BenchPlan, *, as_ours: bool
+) -> tuple[pd.DataFrame, Record]:
+    """Race the draft of this name under both samplers of the record table: a row per prompt and
+    contender, and the draft's record, which is exact if every text of it is plain decoding's own.
 
     edition    of the target, "exact" or "int8"; drafts of the ladder are in int8
+    as_ours    on as many prompts as our records stand on, not on the plan's
 
     Raises ValueError, before anything is timed, if the name stands for no draft.
-    """
-    own = find_own(named)
-    ladder = racing_ladder(edition)
-    lineups = {sampler: _lineup(own, ladder, sampler, edition) for sampler in SAMPLERS}
-    trials = [
-        trial
-        for (sampler, settings), count in zip(lineups.items(), plan.prompts, strict=False)
-        for trial in _raced(ladder, settings, plan, count)
-    ]
-    table = with_sampling(race_rows(trials))
-    for sampling, rows in table.groupby("sampling", sort=False):
-        print(f"\n{sampling}, {rows.prompt.nunique()} prompts:")
-        print(_speeds(rows).to_string(index=False))
-        print(_beside_ours(rows, named))
-    others = table.cores.mean() - torch.get_num_threads()
-    if others > IDLE:
-        print(f"other programs kept {others:.1f} cores busy: run it again where nothing else runs")
-    mine = table[table.method == named]
-    return Record(
-        machine=machine_name(),
-        target=EXACT.get(edition, edition),
-        draft=f"`{named}`",
-        prompts=f"{mine.prompt.nunique()} {plan.source or 'embedded'}",
-        milliseconds=milliseconds_of(mine),
-        exact=bool(mine.same.all()),
-        date=time.strftime("%Y-%m-%d"),
-    )
-
-
-def print_record(named: str, edition: str, plan: BenchPlan, *, as_ours: bool) -> int:
-    """Race a draft and print its row of the record table last; the exit status comes back, 1 if a
-    text of it is not the target's own.
-
-    as_ours    on as many prompts as our records stand on, not on the plan's
     """
     if as_ours:
         count = prompts_of_record(edition)
         plan = replace(plan, prompts=(count, count))
-    record = race_own(named, edition, plan)
-    print(f"\n{record.row()}")
-    return int(not record.exact)
+    own = find_own(named)
+    ladder = racing_ladder(edition)
+    lineups = [_lineup(own, ladder, sampler, edition) for sampler in SAMPLERS]
+    counts = plan.prompts[: len(SAMPLERS)]
+    trials = []
+    for settings, count in zip(lineups, counts, strict=True):
+        trials += _raced(ladder, settings, plan, count)
+    table = with_sampling(race_rows(trials))
+    mine = table[table.method == named]
+    record = Record(
+        machine=machine_name(),
+        target=EXACT.get(edition, edition),
+        draft=f"`{named}`",
+        prompts=f"{mine.groupby('sampling').prompt.nunique().min()} {plan.source or 'embedded'}",
+        milliseconds=milliseconds_of(mine),
+        exact=bool(mine.same.all()),
+        date=time.strftime("%Y-%m-%d"),
+    )
+    return table, record
+
+
+def race_in_words(table: pd.DataFrame, named: str) -> str:
+    """What every contender took, by sampler, and how busy the machine was."""
+    parts = []
+    for sampling, rows in table.groupby("sampling", sort=False):
+        parts.append(f"\n{sampling}, {rows.prompt.nunique()} prompts:")
+        parts += [_speeds(rows).to_string(index=False), _beside_ours(rows, named)]
+    others = table.cores.mean() - torch.get_num_threads()
+    if others > SPARE:
+        parts.append(
+            f"other programs kept {others:.1f} cores busy: run it again where nothing else runs"
+        )
+    return "\n".join(parts)
+
+
+def why_no_record(plan: BenchPlan, *, as_ours: bool) -> str:
+    """Why a race gives no row of the record table; "" if it gives one."""
+    usual = BenchPlan()
+    if not as_ours:
+        return "it stands on other numbers of prompts than ours"
+    if plan.source is not None:
+        return "its prompts are others"
+    if (plan.tokens, plan.seed) != (usual.tokens, usual.seed):
+        return f"{usual.tokens} tokens and seed {usual.seed} are asked for"
+    return ""
 
 
 def prompts_of_record(edition: str) -> int:
@@ -105,7 +115,7 @@ def _lineup(own: OwnDraft, ladder: Ladder, sampler: Sampler, edition: str) -> li
     rows = stored[stored.temperature == sampler.temperature]
     names = dict(zip(rows.method, rows.setting, strict=True))
     wanted = {method: names[method] for method in (AUTOREGRESSIVE, *fastest_methods(stored))}
-    ours = chosen_settings(idea_settings(ladder, sampler, MODEL), wanted)
+    ours = chosen_settings(idea_settings(ladder, sampler, stored.model.iloc[0]), wanted)
     return [*ours, Setting(own.named, draft, sampler, method=own.named)]
 
 

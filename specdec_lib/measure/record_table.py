@@ -3,6 +3,7 @@ edition. Our rows are the fastest methods of the stored races of ideas; those of
 `specdec bench --mine` prints, and stay as they are.
 """
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -15,6 +16,7 @@ from specdec_lib.measure.settings.ideas import AUTOREGRESSIVE, METHODS
 from specdec_lib.measure.settings.setting import GREEDY, TOP_50
 
 MARK = "records"
+TARGETS = (EXACT["exact"], "int8")
 SAMPLERS = (GREEDY, TOP_50)
 SAMPLINGS = tuple(sampling_of(one.temperature, one.top_k) for one in SAMPLERS)
 HEADS = (
@@ -126,10 +128,15 @@ def checked_row(row: str) -> str:
         raise ValueError(f"a record has the cells {', '.join(HEADS)}, got {row}")
     if cells[HEADS.index("exact")] != "yes":
         raise ValueError(f"only a draft that passed the exactness test has a record, got {row}")
-    try:
-        float(cells[GREEDY_CELL].split()[0])
-    except (ValueError, IndexError):
-        raise ValueError(f"a record has milliseconds per token, got {row}") from None
+    for name in SAMPLINGS:
+        try:
+            float(cells[HEADS.index(f"{name}: ms per token")].split()[0])
+        except (ValueError, IndexError):
+            raise ValueError(f"a record has milliseconds per token, got {row}") from None
+    if not re.fullmatch(r"\d+ embedded", cells[HEADS.index("prompts")]):
+        raise ValueError(f"a record has embedded prompts, such as 40 embedded, got {row}")
+    if cells[HEADS.index("target")] not in TARGETS:
+        raise ValueError(f"a record's target is one of {', '.join(TARGETS)}, got {row}")
     return row
 
 

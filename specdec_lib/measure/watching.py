@@ -15,7 +15,7 @@ from specdec_lib.core.decode import Round, decode, read_prompt, rounds
 from specdec_lib.core.protocols import Draft
 from specdec_lib.drafts.combined import FirstDraft, NoDraft
 from specdec_lib.drafts.staged import StagedTree
-from specdec_lib.measure.machine import clocked_file, clocked_here
+from specdec_lib.measure.machine import clocked_file, clocked_here, machine_name
 from specdec_lib.measure.near_ties import ROUNDING, near_tie
 from specdec_lib.measure.quiet import watch
 from specdec_lib.measure.race_table import RACED
@@ -81,8 +81,7 @@ def record_race(
     Raises ValueError for a request that the target cannot read, and if a method writes another
     text than plain decoding by more than rounding.
     """
-    if not request.strip():
-        raise ValueError("a race needs a request to answer, got an empty one")
+    check_request(request)
     prompt = Context.of(ladder.encode(request))
     chance = Chance(seed, sampler)
     found = []
@@ -100,7 +99,15 @@ def record_race(
     about = {"model": model, "request": request, "seed": seed, "date": time.strftime("%Y-%m-%d")}
     about |= {"temperature": sampler.temperature, "top_k": sampler.top_k or 0}
     about["edition"] = getattr(ladder.target, "edition", "exact")
-    return pd.concat(found, ignore_index=True).assign(**about, **clocked_here())[RECORDED]
+    network = getattr(ladder.target, "model", None)
+    about |= {**clocked_here(), "machine": machine_name(str(getattr(network, "device", "cpu")))}
+    return pd.concat(found, ignore_index=True).assign(**about)[RECORDED]
+
+
+def check_request(request: str) -> None:
+    """Raise ValueError for a request that is empty."""
+    if not request.strip():
+        raise ValueError("a race needs a request to answer, got an empty one")
 
 
 def _timed(

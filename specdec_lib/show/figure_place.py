@@ -7,6 +7,7 @@ import functools
 import json
 import os
 import sys
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ OWN = Path("runs", "own")  # in the figures' folder, where other parameters writ
 def figures_place(number: str, notebooks: Path = REPOSITORY / "notebooks") -> Path:
     """The folder for the figures of the notebook with that number, as the session in which it runs
     has its parameters: what its `figures_folder` names; else figures/, or with other parameters
-    than the defaults a folder of its own, and then a line says so.
+    than the defaults a folder of its own, of which a warning tells.
 
     `specdec reproduce`, which knows its parameters, and SPECDEC_FIGURES come first; outside a
     notebook it is figures/.
@@ -36,7 +37,7 @@ def figures_place(number: str, notebooks: Path = REPOSITORY / "notebooks") -> Pa
         return figures_folder()
     place = figures_folder() / OWN / path.stem
     given = ", ".join(f"{name}={value!r}" for name, value in changed.items())
-    _say(f"figures go to {place}, for {given}; figures_folder names another folder")
+    _warn(f"figures go to {place}, for {given}; figures_folder names another folder")
     return place
 
 
@@ -64,6 +65,6 @@ def changed_parameters(notebook: Path, values: Mapping[str, Any]) -> dict[str, A
 
 
 @functools.cache
-def _say(line: str) -> None:
-    """Print a line, once."""
-    print(line)
+def _warn(line: str) -> None:
+    """Warn, once."""
+    warnings.warn(line, stacklevel=4)  # the line of the notebook that saves a figure

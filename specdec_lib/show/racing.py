@@ -19,7 +19,8 @@ from specdec_lib.show.figures.races import with_plain_sources
 from specdec_lib.show.figures.theme import DARK, looks, tint
 
 FRAMES = 30  # per second, in a terminal
-LINES = 4  # of a lane in a terminal: the end of its text
+LINES = 4  # of a lane in a terminal at most: the end of its text
+FRAMED = 2  # lines of a lane besides its text
 LINGER = 0.5  # seconds for which the finished race is drawn before it is left standing
 PAUSE = 0.4  # seconds before the race begins on a page
 STYLE = """<style>
@@ -125,9 +126,9 @@ def play_race(
         with Live(console=shown, refresh_per_second=FRAMES, screen=True) as live:
             started = time.perf_counter()
             while (now := (time.perf_counter() - started) / slower) < longest + LINGER / slower:
-                live.update(_frame(recording, now, shown.width))
+                live.update(_frame(recording, now, shown))
                 time.sleep(1 / FRAMES)
-    shown.print(_frame(recording, longest, shown.width))
+    shown.print(_frame(recording, longest, shown))
 
 
 def _speeds(recording: pd.DataFrame) -> dict[str, Any]:
@@ -140,9 +141,11 @@ def check_pace(slower: float) -> None:
         raise ValueError(f"slower is a number above 0, times as slow as it was, got {slower:g}")
 
 
-def _frame(recording: pd.DataFrame, now: float, width: int) -> Group:
-    """The race after so many seconds, for a terminal of so many characters."""
+def _frame(recording: pd.DataFrame, now: float, console: Console) -> Group:
+    """The race after so many seconds, in lanes that fit a terminal all together."""
     speeds = _speeds(recording)
+    room = (console.height - 1) // len(speeds) - FRAMED if console.is_terminal else LINES
+    lines = min(LINES, max(1, room))
     colours = {name: look.colour for name, look in looks(recording["source"]).items()}
     key = Text()
     for name, colour in colours.items():
@@ -154,10 +157,15 @@ def _frame(recording: pd.DataFrame, now: float, width: int) -> Group:
         text = Text()
         for one in named_rows(there):
             text.append(one.token, style=colours[one.source])
-        lines = text.wrap(Console(width=width), max(1, width - 4))[-LINES:]
-        padded = [*lines, *[Text()] * (LINES - len(lines))]
+        wrapped = text.wrap(console, max(1, console.width - 4))[-lines:]
+        padded = [*wrapped, *[Text()] * (lines - len(wrapped))]
         said = speed_said(speeds[method]) if len(there) == len(rows) else f"{len(there)} tokens"
         lanes.append(
-            Frame(Group(*padded), title=f"{method}: {said}", title_align="left", height=LINES + 2)
+            Frame(
+                Group(*padded),
+                title=f"{method}: {said}",
+                title_align="left",
+                height=lines + FRAMED,
+            )
         )
     return Group(key, *lanes)

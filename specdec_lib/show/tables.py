@@ -53,9 +53,10 @@ def walk(
         children = tree.children(node)
         held = "none: emitted" if child is None else children.index(child)
         probability = float(chance.sampler.probs(target_logits[node])[token])
-        row = {"at": visible(text(tree.tokens[node])), "position": tree.position(node) + 1}
+        row = {"at": visible(text(tree.tokens[node]))}
+        row |= {"position of choice": tree.position(node) + 1}
         row |= {"target's choice": visible(text(token)), "probability": probability}
-        rows.append(row | {"children": len(children), "goes to child": held})
+        rows.append(row | {"children": len(children), "goes to child (from 0)": held})
     return pd.DataFrame(rows)
 
 

@@ -1,7 +1,7 @@
 """`specdec bench`."""
 
 from dataclasses import replace
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
@@ -14,6 +14,9 @@ from specdec_lib.measure.options import (
     output_folder,
     use_threads,
 )
+
+if TYPE_CHECKING:
+    from specdec_lib.measure.tuned_methods import BenchPlan
 
 Edition = Annotated[
     Literal["exact", "int8"],
@@ -74,7 +77,6 @@ def bench(
             "--mine takes no --out, --others or --settings: it tunes and stores nothing"
         )
     from specdec_lib.measure.bench import SMOKE, check_places, race_all
-    from specdec_lib.measure.own_race import print_record
     from specdec_lib.measure.race_table import MEASURED
     from specdec_lib.measure.tuned_methods import BenchPlan
 
@@ -92,6 +94,17 @@ def bench(
     asked = {name: one for name, one in named.items() if one is not None}
     plan = replace(SMOKE if smoke else BenchPlan(), **asked, seed=seed, hugging=edition == "exact")
     if mine is not None:
-        return print_record(mine, edition, plan, as_ours=limit is None and not smoke)
+        return _race_mine(mine, edition, plan, as_ours=limit is None and not smoke)
     race_all(edition, plan, folder, smoke=smoke)
     return 0
+
+
+def _race_mine(mine: str, edition: Edition, plan: "BenchPlan", *, as_ours: bool) -> int:
+    """Race a draft and print its row of the record table last; 1 if it is not exact."""
+    from specdec_lib.measure.own_race import race_in_words, race_own, why_no_record
+
+    table, record = race_own(mine, edition, plan, as_ours=as_ours)
+    why = why_no_record(plan, as_ours=as_ours)
+    print(f"{race_in_words(table, mine)}\n")
+    print(f"no record, for {why}: {record.row()}" if why else record.row())
+    return int(not record.exact)

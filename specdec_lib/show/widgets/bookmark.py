@@ -2,6 +2,7 @@
 and what has none as a line of Python.
 """
 
+import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -9,6 +10,8 @@ from typing import Any
 import numpy as np
 import yaml
 
+from specdec_lib.core.files import REPOSITORY
+from specdec_lib.show.figure_place import ASKED, changed_parameters, session_values
 from specdec_lib.show.widgets.knobs import Values
 
 
@@ -34,8 +37,12 @@ class Bookmark:
     implied: tuple[str, ...] = ()
 
     def parameters(self, at: Values) -> dict[str, object]:
-        """The notebook's parameters for a setting."""
-        return {name: plain_value(at[name]) for name in self.named} | dict(self.more(at))
+        """The notebook's parameters for a setting, and those that this session has changed."""
+        named = {name: plain_value(at[name]) for name in self.named} | dict(self.more(at))
+        path = REPOSITORY / "notebooks" / f"{self.notebook}.ipynb"
+        changed = changed_parameters(path, session_values()) if path.is_file() else {}
+        changed.pop(ASKED, None)
+        return changed | named
 
     def text(self, at: Values, start: Values) -> str:
         """The setting as lines to paste; where nothing has to be turned, that is a line too.
@@ -60,7 +67,7 @@ class Bookmark:
                 allow_unicode=True,
             )
             place = f"notebooks/{self.notebook}.ipynb"
-            lines.append(f'papermill {place} out.ipynb -y "{content.strip()}"')
+            lines.append(f"papermill {place} out.ipynb -y {shlex.quote(content.strip())}")
         if rest or not parameters:
             turned = ", ".join(f"{name}={value!r}" for name, value in rest.items())
             where = "in a cell below it" if rest else "where it begins"

@@ -47,7 +47,8 @@ class MachineMenu:
         names = self.machines.names()
         if self.given or self.machines.given in names:
             return self.machines.given
-        if self.machines.machine and self.machines.start != HERE:
+        asked = self.machines.machine and self.machines.are_stored
+        if asked and self.machines.start != HERE:
             self.machines.passes(self.machines.given)  # says what is stored
         return self.machines.start
 
@@ -82,10 +83,15 @@ class MachineMenu:
         """Time this machine, and turn the menu to it."""
         panel = self._panel
         assert panel is not None  # the button is on it
-        with panel.at_work():
-            self.machines.time_here(partial(_tell, panel))
-            self.menu.options = [(machine_label(name), name) for name in self._names()]
-            panel.turn(machine=HERE)
+        self.button.disabled = True  # else a second press would wait, and time once more
+        try:
+            with panel.at_work():
+                self.machines.time_here(partial(_tell, panel))
+                self.menu.options = [(machine_label(name), name) for name in self._names()]
+                self._seen = NOBODY  # whose prices may have changed though it is the same machine
+                panel.turn(machine=HERE)
+        finally:
+            self.button.disabled = False
 
 
 def priced_panel(

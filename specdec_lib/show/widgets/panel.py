@@ -129,8 +129,9 @@ class Panel(ipywidgets.VBox):
         there. The image for pages without widgets stays that of the setting before, so that what
         is stored in a notebook does not hang on where it ran.
         """
-        self._still = self._standing()
+        still = self._standing()
         self.turn(**values)
+        self._still = still
         self._start = self.values()
         self._mark()
 
@@ -160,12 +161,14 @@ class Panel(ipywidgets.VBox):
         """Turn knobs twice, because the range of one may depend on another."""
         self._check(values)
         self._busy = True
-        for _ in range(2):
-            for name, value in values.items():
-                turn_knob(self.knobs[name], value)
-            with suppress(ValueError):  # drawing says why
-                self._fit(self.knobs)
-        self._busy = False
+        try:
+            for _ in range(2):
+                for name, value in values.items():
+                    turn_knob(self.knobs[name], value)
+                with suppress(ValueError):  # drawing says why
+                    self._fit(self.knobs)
+        finally:
+            self._busy = False
         for name, value in values.items():
             if (knob := self.knobs[name]).value != value:
                 options = [one for _, one in getattr(knob, "options", ())]
@@ -175,6 +178,7 @@ class Panel(ipywidgets.VBox):
     def _redraw(self, _: object = None) -> None:
         if self._busy:
             return
+        self._still = None  # what is turned now is what stands in
         with self.at_work():
             self._fit(self.knobs)
             self._mark()

@@ -16,6 +16,7 @@ from specdec_lib.core.chance import Sampler
 from specdec_lib.measure.machine import machine_name
 from specdec_lib.measure.options import RACE_REQUEST
 from specdec_lib.measure.quiet import SPARE
+from specdec_lib.measure.ratios import sampling_of
 from specdec_lib.measure.settings.ladder_drafts import EDITIONS, with_int8_drafts
 from specdec_lib.measure.watching import WATCHED_TOKENS, race_speeds, record_race
 from specdec_lib.models.fast.model import FastModel
@@ -45,7 +46,8 @@ class RacePanel(ipywidgets.VBox):
     def __init__(self, ladder: Ladder, recorded: pd.DataFrame | None = None) -> None:
         self._ladder = cache(lambda edition: _in_edition(ladder, edition))
         asked = RACE_REQUEST if recorded is None else recorded["request"].iloc[0]
-        self.knobs = _knobs(asked, isinstance(ladder.target, FastModel))
+        target = ladder.target
+        self.knobs = _knobs(asked, target.edition if isinstance(target, FastModel) else "")
         self.pace: Any = ipywidgets.ToggleButtons(options=PACES, tooltip="how fast it is shown")
         self.pace.observe(lambda _: self.show(), names="value")
         self.race = push_button("race on this machine", self.run, "runs all five methods")
@@ -119,8 +121,8 @@ def race_to_watch(ladder: Ladder, recorded: pd.DataFrame | None = None) -> RaceP
     return RacePanel(ladder, recorded)
 
 
-def _knobs(asked: str, editions: bool) -> dict[str, Any]:
-    """The request, how it is sampled, and if there are any, the target's editions."""
+def _knobs(asked: str, edition: str) -> dict[str, Any]:
+    """The request, how it is sampled, and the target's edition, unless that is ""."""
     kept = "tokens that keep their probability; greedily it changes nothing"
     own = ipywidgets.Textarea(
         value=asked,
@@ -136,8 +138,9 @@ def _knobs(asked: str, editions: bool) -> dict[str, Any]:
         "seed": slider(range(20), 0, "of all noise"),
         "tokens": slider(LENGTHS, WATCHED_TOKENS, "new ones, at most"),
     }
-    if editions:
-        knobs["edition"] = choice(EDITIONS, "of the target; int8 is another model")
+    if edition:
+        offered = dict.fromkeys([edition, *EDITIONS])
+        knobs["edition"] = choice(offered, "of the target; int8 is another model")
     knobs["top_k"].index = 0  # a menu at the value None would choose nothing
     for name, knob in knobs.items():
         knob.description = knob.description or name
@@ -148,8 +151,8 @@ def _knobs(asked: str, editions: bool) -> dict[str, Any]:
 
 def _in_edition(ladder: Ladder, edition: str) -> Ladder:
     """The ladder with quick drafts, and a target of that edition; "" leaves it as it is."""
-    if edition == "int8":
-        ladder = replace(ladder, target=as_fast(ladder.target, "int8"))
+    if edition and edition != getattr(ladder.target, "edition", ""):
+        ladder = replace(ladder, target=as_fast(ladder.target, edition))
     return with_int8_drafts(ladder)
 
 
@@ -158,9 +161,8 @@ def _whose(recording: pd.DataFrame) -> str:
     first = recording.iloc[0]
     here = first.machine == machine_name()
     place = "this machine" if here else f"another machine ({first.machine})"
-    heat = first.temperature
-    sampling = f"sampled at temperature {heat:g}" if heat else "greedy"
-    words = f"Recorded on {place}, {first.date}: {sampling}, target in {first.edition} edition."
+    sampling = sampling_of(first.temperature, first.top_k or None)
+    words = f"Recorded on {place}, {first.date}: {first.model}, {first.edition}, {sampling}."
     others = recording["cores"].max() - first.threads
     if others > SPARE:
         words += f" Other programs kept {others:.1f} cores busy meanwhile: race again without them."

@@ -47,11 +47,12 @@ def watch(
     check_csv(csv)
     from specdec_lib.core.chance import Sampler
     from specdec_lib.measure.settings.ladder_drafts import with_int8_drafts
-    from specdec_lib.measure.watching import race_speeds, record_race
+    from specdec_lib.measure.watching import check_request, race_speeds, record_race
     from specdec_lib.show.racing import check_pace, play_race
     from specdec_lib.workload import load_ladder
 
     check_pace(slower)
+    check_request(request)
     sampler = Sampler(temperature, top_k=top_k)
     use_threads(threads)
     ladder = load_ladder(

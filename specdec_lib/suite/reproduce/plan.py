@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from specdec_lib.core.files import REPOSITORY, file_digest
+from specdec_lib.show.figure_place import ASKED
 from specdec_lib.suite.gallery.manifest import read_manifest
 from specdec_lib.suite.notebook import number_of, numbered, read_cells, read_parameters
 
@@ -218,6 +219,8 @@ def check_bounds(name: str, value: Any, given_by: str) -> None:
     numbers count from 1, or from 0, temperatures are 0 or more, texts are names that there are, or
     a file of prompts.
     """
+    if name == ASKED:
+        raise ValueError(f"{given_by} {name}: the folder of a run is --out, got {value!r}")
     if isinstance(value, list) and not value and name not in MAY_BE_EMPTY:
         raise ValueError(f"{given_by} {name}: a list of one or more is allowed, got []")
     for one in value if isinstance(value, list) else [value]:
