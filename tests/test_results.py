@@ -2,13 +2,16 @@
 
 import pandas as pd
 
+from specdec_lib.measure.defaults import stored_defaults
 from specdec_lib.measure.fingerprints import decoding
 from specdec_lib.measure.idea_tables import idea_table, ideas_page, stored_ideas
 from specdec_lib.measure.ideas import WHERE
 from specdec_lib.measure.pages import read_marked
 from specdec_lib.measure.race_table import RACED
+from specdec_lib.measure.renewing import AVX2
 from specdec_lib.measure.rival_tables import front_page, rivals_page, side_by_side, stored_rivals
 from specdec_lib.measure.settings.ideas import CHAIN, COPIED, SPECULATIVE, VERTICAL
+from specdec_lib.measure.settings.usual import UNSWITCHED
 from tests.pages import README, RESULTS, ROOT, says
 
 
@@ -70,6 +73,34 @@ def test_what_is_said_of_both_papers_ideas_is_so():
         slower = gains[gains.ratio_high < 1]
         losses[other] = (slower.loc["float32"].shape[0], slower.shape[0])
     assert losses == {"horizontal cascade": (4, 4), "vertical and horizontal": (3, 4)}
+
+
+def test_what_is_said_of_the_cascade_beside_copies_is_so():
+    table = idea_table(stored_ideas(RACED)).query("part == 'all'")
+    beside = table[table.pair == "vertical cascade ÷ tree, copies"]
+    gains = beside[(beside.edition == "int8") & (beside.temperature > 0)]
+    ends = f"{gains.ratio.min():.2f}", f"{gains.ratio.max():.2f}"
+    assert (gains.ratio_low > 1).all() and says(RESULTS, *ends, about="Cascade")
+    assert (beside.drop(gains.index).ratio_high < 1).all() and len(beside) == 8
+    raced = table[table.pair == "vertical cascade ÷ autoregressive"].set_index(
+        ["family", "edition", "sampling"]
+    )
+    untuned = stored_defaults(RACED)["published prompts"]
+    untuned = untuned[(untuned.edition == "int8") & (untuned.draft == UNSWITCHED)]
+    place = ("published prompts", "int8")
+    for one in untuned[untuned.domain == "all"].itertuples():
+        assert one.speed_up > raced.loc[(*place, one.sampling)].ratio
+
+
+def test_what_is_said_of_a_core_without_avx_512_is_so():
+    table = idea_table(stored_ideas(AVX2)).query("part == 'all'").set_index(["pair", "edition"])
+    tree = table.loc["tree ÷ chain"]
+    assert (tree.loc["int8"].ratio_high < 1).all()
+    exact = tree.loc["float32"].set_index("sampling").ratio_low
+    assert (exact > 1).tolist() == [False, True]
+    stages = table.loc[["tree, scout ÷ tree", "chain, scout ÷ chain"]]
+    assert not (stages.ratio_low > 1).any()
+    assert (table.loc["horizontal cascade ÷ speculative decoding"].loc["int8"].ratio < 5 / 6).all()
 
 
 def test_what_is_said_of_the_clocks_own_noise_and_of_what_is_fastest_is_so():

@@ -46,6 +46,7 @@ PAIRS = {  # an idea, and which methods differ by it alone
         (shape + scout + COPIED, shape + scout) for shape in (CHAIN, TREE) for scout in ("", SCOUT)
     ],
     "cascade": [(one, SPECULATIVE) for one in (VERTICAL, HORIZONTAL, BOTH, COMB)],
+    "cascade beside copies": [(VERTICAL, TREE + COPIED)],
     TOGETHER: [(one, AUTOREGRESSIVE) for one in METHODS[1:]],
 }
 
@@ -56,6 +57,7 @@ WORTH = {  # what README says of both papers' ideas
     "staged: an n-gram scout below a tree": (TREE + SCOUT, TREE),
     "cascade: vertical, a draft reviews Max-Gram": (VERTICAL, SPECULATIVE),
     "cascade: horizontal, Max-Gram guesses last": (HORIZONTAL, SPECULATIVE),
+    "the vertical cascade, beside a tree behind copies": (VERTICAL, TREE + COPIED),
     "beyond both: copies first, else a tree": (TREE + COPIED, TREE),
 }
 
@@ -145,12 +147,14 @@ def steps_table(stored: pd.DataFrame) -> pd.DataFrame:
 
 def ideas_page(stored: pd.DataFrame) -> str:
     """What each idea adds by the clock, as the page of results shows it: a line for each of
-    `CLAIMS` and each kind of prompts, a cell per edition and sampler.
+    `CLAIMS`, for the vertical cascade beside copies, and each kind of prompts, a cell per edition
+    and sampler.
     """
     table = idea_table(stored)
     whole = table[(table.part == ALL) & (table.idea != TOGETHER)]
     panels = list(dict.fromkeys(whole.panel))
-    order = [f"{method} ÷ {base}" for method, base in CLAIMS.values()]
+    pairs = [*CLAIMS.values(), *PAIRS["cascade beside copies"]]
+    order = [f"{method} ÷ {base}" for method, base in pairs]
     whole = whole[whole.pair.isin(order)]
     whole = whole.sort_values("pair", key=lambda own: own.map(order.index), kind="stable")
     lines = [

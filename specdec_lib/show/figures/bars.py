@@ -97,7 +97,7 @@ def film_strip(table: pd.DataFrame) -> go.Figure:
     styles = {name: replace(look, hatch="") for name, look in looks(rows["series"]).items()}
     add_bars(chart, rows, styles, lying=True, width=0.56)
     chart.name_places("y", rows["method"]).start_at_zero("x", 1.36)
-    return chart.titled("Three rounds of each method, pass by pass; +n: the tokens of a round")
+    return chart.titled("Three rounds of one answer, pass by pass; +n: the tokens of a round")
 
 
 def chain_lengths(table: pd.DataFrame, *, length: int, title: str) -> go.Figure:

@@ -210,7 +210,7 @@ def setting_speed_ups(table: pd.DataFrame) -> go.Figure:
     return chart.titled(headline, plain="x")
 
 
-def plans(table: pd.DataFrame) -> go.Figure:
+def plans(table: pd.DataFrame, *, about: str = "") -> go.Figure:
     """What a plan loses on prompts it has not seen against the best fixed setting in hindsight
     (dotted): a row per pair and kind of text, a lying dot per choice, with an interval where it has
     one; a panel per sampler.
@@ -218,6 +218,7 @@ def plans(table: pd.DataFrame) -> go.Figure:
     table    as `plan_regret.beside_best` gives it: `pair` (target and draft), `domain`, `sampling`,
              `choice`, and `ratio` (time per token ÷ the best setting's, counted and priced) with
              its 95 % interval `ratio_low` to `ratio_high` (NaN: none)
+    about    what it was measured with, for the headline
     """
     ends = "ratio_low ratio ratio_high"
     check(table, "pair sampling domain choice", ends)
@@ -235,7 +236,8 @@ def plans(table: pd.DataFrame) -> go.Figure:
     add_dots(chart, rows, looks(rows["series"]), lying=True, size=10)
     chart.axis("x", range=span_of(rows[["x", "low", "high"]].assign(best=1.0), 0.06, 0.06))
     chart.name_places("y", names, longest=32)
-    headline = "What a plan loses on new prompts; 1: the fixed setting that proved to be the best"
+    where = about and f" ({about})"
+    headline = f"What a plan loses on new prompts{where}; 1: the best fixed setting"
     bare = "for the plan" if rows["low"].isna().any() else ""
     return chart.titled(headline, plain="x", bare=bare)
 
