@@ -48,3 +48,10 @@ def test_what_notebook_04_says_of_the_surface_and_of_the_rivals_is_so():
     rivals = pd.read_csv(FIGURES / "04_rivals.csv")
     alone = rivals.iloc[1]
     assert alone.ratio_low < 1 < alone.ratio_high and alone.ratio < 1.05
+
+
+def test_what_notebook_03_says_of_prompts_is_so():
+    each = pd.read_csv(FIGURES / "03b_prompts.csv").query("sampling == 'greedy'")
+    slower = (each.after < each.before).groupby(each.kind).agg(["sum", "mean"])
+    assert 0.15 < slower["sum"].sum() / len(each) < 0.25  # about a fifth
+    assert slower["mean"].idxmax() == "code"

@@ -20,21 +20,13 @@ FIGURES = Path(__file__).parents[1] / "figures"
 MEASURED = Path(__file__).parents[1] / "data" / "measured"
 
 
-def test_what_notebook_03_says_of_prompts_is_so():
-    each = pd.read_csv(FIGURES / "03b_prompts.csv").query("sampling == 'greedy'")
-    slower = (each.after < each.before).groupby(each.kind).agg(["sum", "mean"])
-    assert 0.15 < slower["sum"].sum() / len(each) < 0.25  # about a fifth
-    assert slower["mean"].idxmax() == "code"
-
-
 def test_what_notebook_04_says_of_the_parts_of_a_cascade_is_so():
     parts = pd.read_csv(FIGURES / "04c_ablation.csv")
     by = parts.pivot(index=["way", "sampling", "family"], columns="method", values="ratio")
     gains = by.drop(columns="speculative decoding").div(by["speculative decoding"], axis=0)
     assert (gains.loc["SWI, counted"] > 1).all(axis=None)
     exact = gains.loc["speed, float32"]
-    assert (exact.drop(columns="both, as a comb") < 1.02).all(axis=None)
-    assert (exact["both, as a comb"].drop("greedy") > 1.02).all()
+    assert (exact < 1.03).all(axis=None)
     assert (exact < 1).to_numpy().mean() > 0.5  # most lose
     assert (gains.loc["speed, int8"]["vertical only"] > 1.05).all()
 
@@ -56,12 +48,20 @@ def test_what_notebook_06_says_of_each_idea_is_so():
     paired = whole.set_index(["pair", "family", "edition", "sampling"]).sort_index()
     tree, scout = paired.loc["tree ÷ chain"], paired.loc["chain, scout ÷ chain"]
     assert (tree.ratio_low > 1).sum() == len(tree) - 1 and tree.ratio.max() < 9 / 8 + 0.01
-    assert tree.loc["embedded prompts"].ratio.max() < 10 / 9
+    assert abs(tree.loc["embedded prompts"].ratio.max() - 1 - 1 / 12) < 0.005
     assert (scout.xs("int8", level="edition").ratio_low > 1).all() and scout.ratio.max() < 1.03
     fed = paired.loc["tree, scout ÷ tree"]
-    assert not (fed.ratio_low > 1).any() and (fed.ratio_high < 1).sum() == 2
+    assert not (fed.ratio_low > 1).any() and (fed.ratio_high < 1).sum() == 3
     vertical = "vertical cascade ÷ speculative decoding"
     cascades = paired[paired.idea == "cascade"].drop(index="comb of both ÷ speculative decoding")
+    comb = paired.loc["comb of both ÷ speculative decoding"]
+    assert (comb.xs("T = 1, top-k 50", level="sampling").ratio_low > 1).sum() == 2
+    assert comb[comb.ratio_high < 1].index.tolist() == [("embedded prompts", "float32", "greedy")]
+    both = paired.loc["vertical and horizontal ÷ speculative decoding"]
+    assert (both.ratio_high < 1).groupby(level="edition").sum().to_dict() == {
+        "float32": 4,
+        "int8": 1,
+    }
     gains = cascades.xs("float32", level="edition").query("ratio_low > 1")
     assert gains.index.tolist() == [(vertical, "published prompts", "greedy")]
     copied = paired.loc["tree, copies ÷ tree"]

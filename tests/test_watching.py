@@ -21,7 +21,7 @@ from specdec_lib.measure.watching import (
     stored_watched,
     watched_settings,
 )
-from specdec_lib.show import figures
+from specdec_lib.show import figures, racing
 from specdec_lib.show.racing import play_race, race_page
 from specdec_lib.show.widgets import race_to_watch
 from specdec_lib.show.widgets.watch_race import RacePanel
@@ -138,6 +138,18 @@ def test_a_terminal_shows_the_end_of_each_text(recording):
     screen = io.StringIO()
     play_race(recording, console=Console(file=screen, width=90, force_terminal=True))
     assert len(screen.getvalue()) > len(shown)  # frames before the last one
+
+
+@pytest.mark.parametrize("height", [24, 60])
+def test_all_lanes_fit_a_terminal(recording, height):
+    """Control: a lane has more lines of its text where there is room."""
+    written = io.StringIO()
+    console = Console(file=written, width=80, height=height, force_terminal=True)
+    end = float(recording.seconds.max())
+    console.print(racing._frame(recording, end, console))
+    lines = written.getvalue().splitlines()
+    assert len(lines) <= height and all(f"{method}: " in written.getvalue() for method in LANES)
+    assert len(lines) == 1 + len(LANES) * (racing.FRAMED + (2 if height == 24 else racing.LINES))
 
 
 def test_a_picture_has_what_was_written_by_then(recording):

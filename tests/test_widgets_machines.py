@@ -94,9 +94,33 @@ def test_an_explorer_begins_with_this_machine_where_it_was_timed_and_no_other_wa
         key: stands[key] for key in ("text/plain", "image/png")
     }
     panel.turn(machine=OTHER)
+    assert OTHER in panel._repr_mimebundle_()["text/plain"], "what is turned now stands in"
     panel.buttons["reset"].click()
     assert panel.values()["machine"] == HERE
     assert MAKERS[name](Machines(OTHER)).values()["machine"] == OTHER
+
+
+def test_timing_this_machine_again_renews_the_prices(monkeypatch):
+    """The menu stands at this machine before and after."""
+    times = []
+
+    def dearer(self, tell, *, seconds=10.0):
+        timed(self, tell)
+        found = self.passes(HERE)
+        times.append(1 + len(times))
+        self._read[HERE] = found.assign(
+            seconds=found.seconds.where(found.model != "draft", times[-1] * found.seconds)
+        )
+        self._tables.pop(HERE, None)
+
+    monkeypatch.setattr(Machines, "time_here", dearer)
+    panel = cascades(Machines())
+    panel.buttons["time"].click()
+    first = panel.values()["price_draft"]
+    panel.buttons["time"].click()
+    assert times == [1, 2] and panel.values()["machine"] == HERE
+    assert panel.values()["price_draft"] > 1.5 * first
+    assert not panel.buttons["time"].disabled
 
 
 def test_a_cascades_prices_are_those_of_the_machine_until_they_are_set_by_hand():

@@ -15,7 +15,7 @@ from specdec_lib.show.figures.theme import INK, MONOSPACE, SCREEN, SOURCES, esca
 from specdec_lib.show.tables import check_path, nodes
 
 EMITTED = "target"  # the source of the correction or bonus token
-FREE = "free token"  # its name in the legend
+FREE = "the target's own token"  # its name in the legend
 SEES = {"itself": "#0072B2", "an ancestor": "#56B4E9", "hidden": "rgba(128,128,128,0.14)"}
 LABEL = 12  # characters
 # pixels

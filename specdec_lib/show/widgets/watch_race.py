@@ -161,7 +161,7 @@ def _whose(recording: pd.DataFrame) -> str:
     first = recording.iloc[0]
     here = first.machine == machine_name()
     place = "this machine" if here else f"another machine ({first.machine})"
-    sampling = sampling_of(first.temperature, first.top_k or None)
+    sampling = sampling_of(float(first.temperature), float(first.top_k) or None)
     words = f"Recorded on {place}, {first.date}: {first.model}, {first.edition}, {sampling}."
     others = recording["cores"].max() - first.threads
     if others > SPARE:
