@@ -1,6 +1,7 @@
 """The race of each idea by itself: who races, who is chosen, what is kept, what is compared."""
 
 from itertools import product
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -145,6 +146,21 @@ def test_a_table_keeps_the_prompts_that_are_not_asked_for(small, tmp_path, monke
     again = race_ideas(place, prompts[1:], plan, BUSY)
     assert not small and len(again) == 4 * len(METHODS)
     assert set(again.prompt) == {one.name for one in prompts}
+
+
+def test_a_stored_table_that_is_named_from_the_present_folder_is_read_once(
+    small, tmp_path, monkeypatch
+):
+    """Else no prompt in it would seem whole, and all would be raced again."""
+    monkeypatch.setattr(ideas, "cache_folder", lambda: tmp_path / "cache")
+    place = tmp_path / "mine.csv"
+    monkeypatch.setattr(ideas, "ideas_file", lambda *_, **__: place)
+    monkeypatch.chdir(tmp_path)
+    plan, prompts = IdeasPlan(("exact",), "middle", 8), chosen_prompts("chat", "held-out", 1)
+    race_ideas(Path("mine.csv"), prompts, plan, BUSY).to_csv(place, index=False)
+    small.clear()
+    again = race_ideas(Path("mine.csv"), prompts, plan, BUSY)
+    assert not small and len(again) == 2 * len(METHODS)
 
 
 def test_rows_that_were_not_raced_now_stay_if_they_are_of_the_same_state():

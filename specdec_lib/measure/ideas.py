@@ -75,7 +75,8 @@ def race_ideas(
     """
     stored = [ideas_file(machine_name(), published=published) for published in (False, True)]
     before = read_finished(place)
-    others = read_finished(*(one for one in stored if one != place))
+    own = None if place is None else place.resolve()  # it may be named from the present folder
+    others = read_finished(*(one for one in stored if one.resolve() != own))
     raced = measure_ideas(prompts, plan, quiet, pd.concat([before, others]))
     return with_others(pd.concat(raced), before)
 
