@@ -237,7 +237,7 @@ def plans(table: pd.DataFrame, *, about: str = "") -> go.Figure:
     chart.axis("x", range=span_of(rows[["x", "low", "high"]].assign(best=1.0), 0.06, 0.06))
     chart.name_places("y", names, longest=32)
     where = about and f" ({about})"
-    headline = f"What a plan loses on new prompts{where}; 1: the best fixed setting"
+    headline = f"What a plan loses on new prompts{where}"
     bare = "for the plan" if rows["low"].isna().any() else ""
     return chart.titled(headline, plain="x", bare=bare)
 
