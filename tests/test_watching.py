@@ -146,7 +146,7 @@ def test_all_lanes_fit_a_terminal(recording, height):
     written = io.StringIO()
     console = Console(file=written, width=80, height=height, force_terminal=True)
     end = float(recording.seconds.max())
-    console.print(racing._frame(recording, end, console))
+    console.print(racing._frame(recording, racing._speeds(recording), end, console))
     lines = written.getvalue().splitlines()
     assert len(lines) <= height and all(f"{method}: " in written.getvalue() for method in LANES)
     assert len(lines) == 1 + len(LANES) * (racing.FRAMED + (2 if height == 24 else racing.LINES))

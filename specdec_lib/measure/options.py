@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 RACE_REQUEST = "Write a Python function that returns the mean of a list of numbers."
+RACE_TOKENS = 96  # new ones of a race to watch, unless another number is asked for
 FROM_ZERO = ("seed", "others")  # whole numbers that may be 0; all others count from 1
 
 

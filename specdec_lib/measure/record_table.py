@@ -4,7 +4,7 @@ edition. Our rows are the fastest methods of the stored races of ideas; those of
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import pandas as pd
@@ -58,13 +58,12 @@ class Record:
         return f"| {' | '.join(cells)} |"
 
 
-def our_records(machines: Sequence[str] = ()) -> list[Record]:
-    """Per machine and edition the method that is fastest under each sampler, on embedded prompts.
-
-    machines    those with a stored race of ideas, without any all of them
+def our_records() -> list[Record]:
+    """Per machine with a stored race of ideas and edition the method that is fastest under each
+    sampler, on embedded prompts.
     """
     found = []
-    for machine in machines or raced_machines():
+    for machine in raced_machines():
         stored = stored_ideas(machine)
         own = stored[stored.family == EMBEDDED]
         for edition in own.edition.unique():

@@ -129,10 +129,12 @@ def front_page(table: pd.DataFrame) -> str:
     least, most = exact.ms_per_token.min(), exact.ms_per_token.max()
     theirs = table[table.whose.str.startswith(THEIRS)]
     fastest = theirs.loc[theirs.groupby("sampling", sort=False).ratio.idxmax()]
-    shown = ["name", "sampling", "ratio", "ratio_low", "ratio_high"]
+    shown = ["sampling", "ratio", "ratio_low", "ratio_high"]
     said = "; ".join(
-        f"{name} {with_interval(*ends)}, {sampling}"
-        for name, sampling, *ends in fastest[shown].to_numpy()
+        f"{name} ("
+        + "; ".join(f"{sampling}: {with_interval(*ends)}" for sampling, *ends in own.to_numpy())
+        + ")"
+        for name, own in fastest.groupby("name", sort=False)[shown]
     )
     plain = f"Plain decoding in float32 takes {least:.1f} to {most:.1f} ms per token."
     return f"{rivals_page(pd.concat(rows))}\n\n{plain} Hugging Face's fastest: {said}."

@@ -5,18 +5,21 @@ at which each token was there is kept.
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import accumulate
 from typing import Any
 
 import pandas as pd
 
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.context import Context
-from specdec_lib.core.decode import Round, decode, read_prompt, rounds
+from specdec_lib.core.decode import Round
 from specdec_lib.core.protocols import Draft
 from specdec_lib.drafts.combined import FirstDraft, NoDraft
 from specdec_lib.drafts.staged import StagedTree
+from specdec_lib.measure.contenders import time_rounds
 from specdec_lib.measure.machine import clocked_file, clocked_here, machine_name
 from specdec_lib.measure.near_ties import ROUNDING, near_tie
+from specdec_lib.measure.options import RACE_TOKENS
 from specdec_lib.measure.quiet import watch
 from specdec_lib.measure.race_table import RACED
 from specdec_lib.measure.settings.ladder_drafts import LadderDrafts, copies
@@ -25,7 +28,6 @@ from specdec_lib.measure.settings.setting import Setting
 from specdec_lib.workload import Ladder
 
 PLAIN_LANE = "plain decoding"
-WATCHED_TOKENS = 96  # new ones, unless another number is asked for
 CHAIN_LENGTH = 4
 TREE_SIZE = (8, 5)  # guesses, and how deep
 SCOUTED = 2  # guesses of the n-gram table for the draft model
@@ -68,7 +70,7 @@ def record_race(
     sampler: Sampler,
     *,
     seed: int = 0,
-    max_new_tokens: int = WATCHED_TOKENS,
+    max_new_tokens: int = RACE_TOKENS,
     say: Callable[[str], object] = lambda _: None,
 ) -> pd.DataFrame:
     """A row per method and token: `number` (from 0), `round`, `token` (its text), `source` (who
@@ -113,18 +115,14 @@ def check_request(request: str) -> None:
 def _timed(
     ladder: Ladder, setting: Setting, prompt: Context, chance: Chance, most: int
 ) -> list[tuple[float, Round]]:
-    """Each round of one method, with the seconds after which it ended; it has run once before, for
-    the first passes of a shape set things up.
+    """Each round of one method, with the seconds after which it ended; the method has run once
+    before, for the first passes of a shape set things up.
     """
+    asked = (ladder.target, setting.draft, prompt.tokens, chance)
     run: dict[str, Any] = {"max_new_tokens": most, "stop_tokens": ladder.stop_tokens}
-    target, draft = ladder.target, setting.draft
-    decode(target, draft, prompt, chance, **run)
-    read_prompt(target, draft, prompt)
-    started = time.perf_counter()
-    return [
-        (time.perf_counter() - started, played)
-        for played, _ in rounds(target, draft, prompt, chance, **run)
-    ]
+    time_rounds(*asked, **run)
+    done, _ = time_rounds(*asked, **run)
+    return [*zip(accumulate(one.seconds for one in done), done, strict=True)]
 
 
 def _token_rows(played: Sequence[tuple[float, Round]], ladder: Ladder) -> pd.DataFrame:

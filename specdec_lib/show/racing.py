@@ -122,13 +122,14 @@ def play_race(
     recording = with_plain_sources(recording)
     shown = console or Console()
     longest = float(recording["seconds"].max())
+    speeds = _speeds(recording)
     if shown.is_terminal:
         with Live(console=shown, refresh_per_second=FRAMES, screen=True) as live:
             started = time.perf_counter()
             while (now := (time.perf_counter() - started) / slower) < longest + LINGER / slower:
-                live.update(_frame(recording, now, shown))
+                live.update(_frame(recording, speeds, now, shown))
                 time.sleep(1 / FRAMES)
-    shown.print(_frame(recording, longest, shown))
+    shown.print(_frame(recording, speeds, longest, shown))
 
 
 def _speeds(recording: pd.DataFrame) -> dict[str, Any]:
@@ -141,9 +142,10 @@ def check_pace(slower: float) -> None:
         raise ValueError(f"slower is a number above 0, times as slow as it was, got {slower:g}")
 
 
-def _frame(recording: pd.DataFrame, now: float, console: Console) -> Group:
+def _frame(
+    recording: pd.DataFrame, speeds: Mapping[str, Any], now: float, console: Console
+) -> Group:
     """The race after so many seconds, in lanes that fit a terminal all together."""
-    speeds = _speeds(recording)
     room = (console.height - 1) // len(speeds) - FRAMED if console.is_terminal else LINES
     lines = min(LINES, max(1, room))
     colours = {name: look.colour for name, look in looks(recording["source"]).items()}

@@ -14,11 +14,11 @@ import pandas as pd
 
 from specdec_lib.core.chance import Sampler
 from specdec_lib.measure.machine import machine_name
-from specdec_lib.measure.options import RACE_REQUEST
+from specdec_lib.measure.options import RACE_REQUEST, RACE_TOKENS
 from specdec_lib.measure.quiet import SPARE
 from specdec_lib.measure.ratios import sampling_of
 from specdec_lib.measure.settings.ladder_drafts import EDITIONS, with_int8_drafts
-from specdec_lib.measure.watching import WATCHED_TOKENS, race_speeds, record_race
+from specdec_lib.measure.watching import race_speeds, record_race
 from specdec_lib.models.fast.model import FastModel
 from specdec_lib.models.loading import as_fast
 from specdec_lib.show import figures
@@ -26,7 +26,7 @@ from specdec_lib.show.figures.chart import named_rows
 from specdec_lib.show.racing import race_page, speed_said
 from specdec_lib.show.saving import still
 from specdec_lib.show.widgets.knobs import TEMPERATURES, TOP_KS, choice, push_button, slider
-from specdec_lib.show.widgets.panel import GRID, LABEL_WIDTH, ROW
+from specdec_lib.show.widgets.panel import GRID, ROW, label_knob
 from specdec_lib.show.widgets.words import alert, status
 from specdec_lib.workload import Ladder
 
@@ -136,16 +136,14 @@ def _knobs(asked: str, edition: str) -> dict[str, Any]:
         "temperature": slider(TEMPERATURES, 0.0, "of the target's distribution; 0 is greedy"),
         "top_k": choice(TOP_KS, kept, label="top-k", named=TOP_KS.__getitem__),
         "seed": slider(range(20), 0, "of all noise"),
-        "tokens": slider(LENGTHS, WATCHED_TOKENS, "new ones, at most"),
+        "tokens": slider(LENGTHS, RACE_TOKENS, "new ones, at most"),
     }
     if edition:
         offered = dict.fromkeys([edition, *EDITIONS])
         knobs["edition"] = choice(offered, "of the target; int8 is another model")
     knobs["top_k"].index = 0  # a menu at the value None would choose nothing
     for name, knob in knobs.items():
-        knob.description = knob.description or name
-        knob.layout.width = "auto"
-        knob.style.description_width = LABEL_WIDTH
+        label_knob(knob, name)
     return knobs
 
 

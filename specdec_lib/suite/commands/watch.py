@@ -6,6 +6,7 @@ from cyclopts import Parameter
 
 from specdec_lib.measure.options import (
     RACE_REQUEST,
+    RACE_TOKENS,
     Csv,
     Device,
     Dtype,
@@ -32,7 +33,7 @@ def watch(
     dtype: Dtype = "float32",
     runtime: Annotated[Runtime, Parameter(help="of the target: auto is fast if it can")] = "auto",
     threads: Annotated[int, Parameter(help="of torch")] = 1,
-    max_new_tokens: MaxNewTokens = 96,
+    max_new_tokens: MaxNewTokens = RACE_TOKENS,
     temperature: Temperature = 0.0,
     top_k: TopK = None,
     seed: Seed = 0,
