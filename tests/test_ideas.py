@@ -1,5 +1,6 @@
 """The race of each idea by itself: who races, who is chosen, what is kept, what is compared."""
 
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
@@ -45,9 +46,9 @@ BUSY = Quiet(busy=True)
 def test_every_method_has_as_many_candidates_and_its_factors_the_same_size(model, sampler):
     groups = idea_settings(tiny_ladder(), sampler, model)
     counts = {name: len(grid) for name, grid in groups.items()}
-    assert counts.pop(AUTOREGRESSIVE) == 1 and set(counts.values()) == {12}
+    assert counts.pop(AUTOREGRESSIVE) == 1 and set(counts.values()) == {24}
     assert {method for grid in groups.values() for method in grid[0]} == set(METHODS)
-    for shape, candidate in product((CHAIN, TREE), range(12)):
+    for shape, candidate in product((CHAIN, TREE), range(24)):
         one = groups[shape][candidate]
         alone, behind = one[shape].draft, one[shape + COPIED].draft
         assert isinstance(behind, FirstDraft) and behind.parts[1] == alone
@@ -163,24 +164,55 @@ def test_a_stored_table_that_is_named_from_the_present_folder_is_read_once(
     assert not small and len(again) == 2 * len(METHODS)
 
 
-def test_rows_that_were_not_raced_now_stay_if_they_are_of_the_same_state():
+def test_rows_that_were_not_raced_now_stay_if_state_and_settings_are_the_same():
     keys = {"state": "now", "model": "middle", "max_new_tokens": 8, "threads": 1}
     keys |= {"machine": "this", "versions": "these", "edition": "exact", "temperature": 0.0}
-    found = pd.DataFrame([{**keys, "prompt": "a", "seconds": 2.0}])
+    methods = ({"method": CHAIN, "setting": "3 tokens"}, {"method": TREE, "setting": "budget 4"})
+    found = pd.DataFrame([{**keys, **one, "prompt": "a", "seconds": 2.0} for one in methods])
     rows = [
-        ("a", "now", "exact"),
-        ("b", "now", "exact"),
-        ("c", "old", "exact"),
-        ("d", "old", "int8"),
+        ("a", {}),
+        ("b", {}),
+        ("c", {"state": "old"}),
+        ("d", {"state": "old", "edition": "int8"}),
     ]
     before = pd.DataFrame(
         [
-            {**keys, "prompt": name, "state": state, "edition": edition, "seconds": 1.0}
-            for name, state, edition in rows
+            {**keys, **one, "prompt": name, "seconds": 1.0, **other}
+            for name, other in rows
+            for one in methods
         ]
     )
-    kept = with_others(found, before).set_index("prompt").seconds.to_dict()
-    assert kept == {"a": 2.0, "b": 1.0, "d": 1.0}
+    again = {**keys, "prompt": "e", "seconds": 1.0}  # one method of it has another setting now
+    other = [{**again, **methods[0]}, {**again, **methods[1], "setting": "budget 6"}]
+    kept = with_others(found, pd.concat([before, pd.DataFrame(other)]))
+    assert kept.groupby("prompt").seconds.agg(list).to_dict() == {
+        "a": [2.0, 2.0],
+        "b": [1.0, 1.0],
+        "d": [1.0, 1.0],
+    }
+
+
+def test_settings_that_are_chosen_anew_are_raced_anew(small, tmp_path, monkeypatch):
+    monkeypatch.setattr(ideas, "cache_folder", lambda: tmp_path / "cache")
+    monkeypatch.setattr(ideas, "ideas_file", lambda *_, **__: tmp_path / "none.csv")
+    plan, place = IdeasPlan(("exact",), "middle", 8), tmp_path / "mine.csv"
+    prompts = chosen_prompts("chat", "held-out", 1)
+    first = race_ideas(place, prompts, plan, BUSY)
+    first.to_csv(place, index=False)
+    again = replace(plan, retune=True)
+    small.clear()
+    assert len(race_ideas(place, prompts, again, BUSY)) == len(first)
+    assert prompts[0].name not in small, "the same settings are not raced twice"
+    last = "vertical and horizontal"
+    monkeypatch.setattr(ideas, "fastest", lambda _, grid, *more: grid[last in grid[0]])
+    monkeypatch.setattr(ideas, "cache_folder", lambda: tmp_path / "another")
+    changed = race_ideas(place, prompts, again, BUSY)
+    assert prompts[0].name in small and len(changed) == len(first)
+    assert set(changed.setting) != set(first.setting)
+    changed.to_csv(place, index=False)
+    small.clear()
+    race_ideas(place, prompts, plan, BUSY)
+    assert not small, "a table goes on with the settings that it has"
 
 
 def test_another_table_is_refused(tmp_path):

@@ -9,6 +9,7 @@ import platform
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -54,12 +55,14 @@ class IdeasPlan:
 
     model      of the ladder that drafts
     tokens     new ones per prompt, at most
+    retune     choose the settings anew: rows of other settings are not known
     """
 
     editions: Sequence[str] = tuple(EDITIONS)
     model: str = "middle"
     tokens: int = 128
     seed: int = 0
+    retune: bool = False
 
 
 def ideas_file(machine: str, *, published: bool = False) -> Path:
@@ -127,18 +130,17 @@ def _one_group(
     """The rows of one edition and sampler: those that are known for a prompt, else raced."""
     sampling = sampling_of(sampler.temperature, sampler.top_k)
     named = f"{ladder.target.runtime}, {sampling}"
-    digest = short_digest(repr((_same(plan), plan.seed, named)))
-    folder = cache_folder() / "ideas" / digest
     candidates = idea_settings(ladder, sampler, plan.model)
-    if known.empty:
+    chosen = {} if plan.retune else dict(zip(known.method, known.setting, strict=True))
+    if not _among(candidates, chosen):
         tuned = partial(_tuned, ladder, sampler, candidates, plan, quiet)
-        [chosen] = RowCache(folder).rows("chosen", tuned)
-    else:
-        chosen = dict(zip(known.method, known.setting, strict=True))
+        [chosen] = RowCache(_folder(plan, named, _names(candidates))).rows("chosen", tuned)
     racing = _contenders(ladder, candidates, chosen)
+    known = known[known.setting == known.method.map(chosen)]
     whole = known.groupby("prompt").filter(lambda rows: len(rows) == len(METHODS))
     asked = {prompt.name: prompt.domain for prompt in prompts}
     due = [prompt for prompt in prompts if prompt.name not in set(whole.prompt)]
+    folder = _folder(plan, named, chosen)
     limits = {"tokens": plan.tokens, "seed": plan.seed, "folder": folder, "quiet": quiet}
     raced = race_prompts(racing, ladder, tqdm(due, named, mininterval=1), **limits)
     new = pd.DataFrame([_row(trial) for trials in raced for trial in trials])
@@ -146,6 +148,27 @@ def _one_group(
         whole = pd.concat([whole, new.assign(domain=new.prompt.map(asked))])
     whole = whole[whole.prompt.isin(asked)]
     return whole.sort_values("prompt", key=lambda names: names.map([*asked].index), kind="stable")
+
+
+def _names(candidates: Mapping[str, list[Candidate]]) -> dict[str, list[str]]:
+    """By method the names of its candidates."""
+    found: dict[str, list[str]] = {}
+    for candidate in chain.from_iterable(candidates.values()):
+        for method, one in candidate.items():
+            found.setdefault(method, []).append(one.name)
+    return found
+
+
+def _among(candidates: Mapping[str, list[Candidate]], chosen: Mapping[str, str]) -> bool:
+    """Whether a setting is chosen for every method, and is still a candidate."""
+    names = _names(candidates)
+    return all(chosen.get(method) in names[method] for method in METHODS)
+
+
+def _folder(plan: IdeasPlan, named: str, settings: object) -> Path:
+    """Where rows that depend on these settings are kept."""
+    digest = short_digest(repr((_same(plan), plan.seed, named, settings)))
+    return cache_folder() / "ideas" / digest
 
 
 def _contenders(
@@ -261,14 +284,17 @@ def read_finished(*places: Path | None) -> pd.DataFrame:
 
 
 def with_others(found: pd.DataFrame, before: pd.DataFrame) -> pd.DataFrame:
-    """What was found, and of the rows before those of other prompts in the same state, and those of
-    editions and samplers that were not raced now.
+    """What was found, and of the rows before those of other prompts in the same state with the same
+    settings, and those of editions and samplers that were not raced now.
     """
     keys = ["edition", "temperature"]
     now = pd.MultiIndex.from_frame(found[keys].drop_duplicates())
     raced = pd.MultiIndex.from_frame(before[keys]).isin(now)
-    same = [*keys, "state", "model", "max_new_tokens", "threads", "machine", "versions"]
+    same = [*keys, "method", "setting"]
+    same += ["state", "model", "max_new_tokens", "threads", "machine", "versions"]
     current = pd.MultiIndex.from_frame(found[same].drop_duplicates())
-    equal = pd.MultiIndex.from_frame(before[same]).isin(current)
+    other = ~pd.MultiIndex.from_frame(before[same]).isin(current)
+    prompts = [before[key] for key in [*keys, "prompt"]]
+    equal = ~pd.Series(other, before.index).groupby(prompts).transform("any")
     others = before[(~raced | equal) & ~(raced & before.prompt.isin(found.prompt))]
     return pd.concat([found, others]) if len(others) else found

@@ -37,12 +37,16 @@ FACTORIAL = tuple(
     for shape, scout, copied in product((CHAIN, TREE), ("", SCOUT), ("", COPIED))
 )
 METHODS = (AUTOREGRESSIVE, *FACTORIAL, SPECULATIVE, VERTICAL, HORIZONTAL, BOTH, COMB)
-# of each, twelve candidates: six shapes and two scouts, two numbers and a floor, or K matrices
-LENGTHS = (2, 3, 4, 5, 6, 8)
-TREES = ((4, 3), (6, 4), (8, 5), (8, 8), (12, 6), (16, 8))  # budget and depth
+# of each, 24 candidates: six shapes, least scores or none, and two scouts; six lengths and four
+# floors; or four numbers of the model's own tokens, three of Max-Gram's and two of its ends
+LENGTHS = (1, 2, 3, 4, 5, 8)
+TREES = ((2, 2), (3, 3), (4, 3), (6, 4), (8, 5), (12, 6))  # budget and depth
 SCOUTS = (2, 6)  # guesses of the n-gram table
-FLOORS = (0.0, 0.3)
-OWN = (1, 3, 5)  # tokens that the model contributes to a cascade
+FLOORS = (0.0, 0.3)  # of a chain: it has no guess of a lower score
+LEAST_SCORES = ((0.0, 0.0), (0.1, 0.3))  # of a tree's guesses, and of those with children
+SPECULATIVE_FLOORS = (0.0, 0.1, 0.3, 0.5)
+OWN = (1, 2, 3, 5)  # tokens that the model contributes to a cascade
+MORE = (2, 4, 8)  # tokens that Max-Gram adds behind them
 LEAST = 2  # equal tokens before a copy, and copies that are worth a round
 WIDTH = 3  # of a comb
 
@@ -68,7 +72,7 @@ def idea_settings(ladder: Ladder, sampler: Sampler, model: str) -> dict[str, lis
         TREE: _trees(drafts, model),
         SPECULATIVE: (
             {SPECULATIVE: (chain_name(model, *size), _chain(drafts, model, *size))}
-            for size in product(LENGTHS, FLOORS)
+            for size in product(LENGTHS, SPECULATIVE_FLOORS)
         ),
         VERTICAL: _cascades(drafts, model, VERTICAL, lambda own, more: ((own, 0), (0, more))),
         HORIZONTAL: _cascades(drafts, model, HORIZONTAL, lambda own, more: ((own, more), (0, 0))),
@@ -102,15 +106,17 @@ def _chain(drafts: LadderDrafts, model: str, length: int, floor: float = 0.0) ->
 
 
 def _chains(drafts: LadderDrafts, model: str) -> Iterator[dict[str, tuple[str, Draft]]]:
-    for length in LENGTHS:
-        shape = _chain(drafts, model, length)
-        yield from _factors(drafts, model, CHAIN, chain_name(model, length), shape, length)
+    for length, floor in product(LENGTHS, FLOORS):
+        shape = _chain(drafts, model, length, floor)
+        yield from _factors(drafts, model, CHAIN, chain_name(model, length, floor), shape, length)
 
 
 def _trees(drafts: LadderDrafts, model: str) -> Iterator[dict[str, tuple[str, Draft]]]:
-    for budget, depth in TREES:
-        shape = drafts.tree(budget, depth, model=model)
-        yield from _factors(drafts, model, TREE, tree_name(model, budget, depth), shape, budget)
+    for size, least in product(TREES, LEAST_SCORES):
+        floor, deepen = least
+        shape = drafts.tree(*size, model=model, floor=floor, deepen=deepen)
+        name = tree_name(model, *size, *least)
+        yield from _factors(drafts, model, TREE, name, shape, size[0])
 
 
 def _factors(
@@ -147,7 +153,7 @@ def _cascades(
 ) -> Iterator[dict[str, tuple[str, Draft]]]:
     """A model above Max-Gram, which copies alone, or goes on with bigrams as the paper's does."""
     ends = {"": COPIES, ", with bigrams": drafts.ladder.max_gram}
-    for own, more, (said, last) in product(OWN, (4, 8), ends.items()):
+    for own, more, (said, last) in product(OWN, MORE, ends.items()):
         entries = matrix(own, more)
         name = cascade_name((model,), entries, width) + said
         yield {method: (name, drafts.cascade((model,), entries, last=last, width=width))}

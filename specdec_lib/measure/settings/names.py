@@ -24,9 +24,10 @@ def chain_name(model: str, length: int, floor: float = 0.0) -> str:
     return f"{model}, {length} tokens{_above(floor)}"
 
 
-def tree_name(model: str, budget: int, depth: int, floor: float = 0.0) -> str:
-    """Such as "draft, budget 8, depth 4"; a floor is added as to a chain."""
-    return f"{model}, budget {budget}, depth {depth}{_above(floor)}"
+def tree_name(model: str, budget: int, depth: int, floor: float = 0.0, deepen: float = 0.0) -> str:
+    """Such as "draft, budget 8, depth 4, floor 0.1, deepen 0.3"; what is 0 is not said."""
+    deeper = f", deepen {deepen:g}" if deepen else ""
+    return f"{model}, budget {budget}, depth {depth}{_above(floor)}{deeper}"
 
 
 def copies_name(length: int, least: int = 1) -> str:

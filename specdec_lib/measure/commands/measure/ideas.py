@@ -29,6 +29,7 @@ def ideas(
     ),
     max_new_tokens: MaxNewTokens = 128,
     threads: Annotated[int, Parameter(help="of torch")] = 1,
+    retune: Annotated[bool, flag("choose the settings anew, and race where they changed")] = False,
     busy: Annotated[bool, flag("time it though other programs run")] = False,
     csv: Csv = None,
 ) -> None:
@@ -48,7 +49,7 @@ def ideas(
 
     use_threads(threads)  # before the machine is named: its threads are part of the name
     (place,) = table_places(csv, prompts, ideas_file(machine_name()))
-    plan = IdeasPlan(tuple(editions or IdeasPlan.editions), model, max_new_tokens)
+    plan = IdeasPlan(tuple(editions or IdeasPlan.editions), model, max_new_tokens, retune=retune)
     found = race_ideas(place, judged_prompts(prompts, limit), plan, Quiet(busy))
     write_csv(found, place, 6)
     if place is not None:
