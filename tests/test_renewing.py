@@ -6,7 +6,7 @@ import pytest
 
 from specdec_lib.measure import renewing
 from specdec_lib.measure.idea_tables import stored_ideas, worth_page
-from specdec_lib.measure.pages import README, RESULTS
+from specdec_lib.measure.pages import EARLIER_RACES, README, RESULTS
 from specdec_lib.measure.race_table import RACED
 from specdec_lib.measure.renewing import renew_raced, renew_tables, shown_tables
 from tests.verbs import run
@@ -51,7 +51,7 @@ def test_the_verb_renews_every_table(monkeypatch, capsys):
 def test_every_table_on_a_page_is_among_them():
     marks = {
         mark
-        for page in (README, RESULTS)
+        for page in (README, RESULTS, EARLIER_RACES)
         for mark in re.findall(r"<!-- (\w+): begin -->", page.read_text("utf-8"))
     }
     assert marks == set(shown_tables())

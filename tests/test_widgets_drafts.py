@@ -14,7 +14,7 @@ from specdec_lib.core.decode import decode
 from specdec_lib.drafts.max_gram import MaxGram
 from specdec_lib.drafts.staged import StagedTree
 from specdec_lib.drafts.trees.growing import TreeDraft
-from specdec_lib.measure import calibration
+from specdec_lib.measure import machine_prices
 from specdec_lib.measure.machine import stored_clocked
 from specdec_lib.measure.race_table import RACED
 from specdec_lib.measure.settings.explorers import GUESSERS, TreeSize, guesser, offered_by
@@ -196,7 +196,7 @@ def test_a_model_that_was_not_timed_gets_no_predicted_speed(reads, prompts, tmp_
     """Control: a draft of the same ladder that was timed."""
     as_embedded(reads, tmp_path, monkeypatch)
     timed = stored_clocked("passes", RACED).query("edition == 'exact' and model != 'reading'")
-    monkeypatch.setattr(calibration, "stored_clocked", lambda *_: timed)
+    monkeypatch.setattr(machine_prices, "stored_clocked", lambda *_: timed)
     box = tree_explorer(reads, prompts[:1])
     for draft, said in (("reading", "No speed-up is predicted"), ("draft", "Predicted speed")):
         box.turn(draft=draft)
@@ -207,7 +207,7 @@ def as_embedded(ladder, folder, monkeypatch):
     """As if what is stored were of these models, on a machine that was not timed."""
     (folder / "ladder").mkdir()
     (folder / "ladder" / "card.json").write_text(json.dumps(ladder.card))
-    monkeypatch.setattr(calibration, "DATA", folder)
+    monkeypatch.setattr(machine_prices, "DATA", folder)
     monkeypatch.setenv("SPECDEC_CACHE", str(folder))
 
 

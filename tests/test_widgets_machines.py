@@ -2,16 +2,16 @@
 
 import pandas as pd
 import pytest
-from test_calibration import OTHER, kept
+from test_machine_prices import OTHER, kept
 from test_replay_studies import PRICES
 from test_widgets_cascades import NAMES, START, refuse
 from test_widgets_costs import PLAIN, POINTS, SOURCES, STEEP, TARGET, TREE
 from test_widgets_explorers import races
 from test_widgets_words import cells
 
-from specdec_lib.measure import calibration
-from specdec_lib.measure.calibration import Machines
+from specdec_lib.measure import machine_prices
 from specdec_lib.measure.machine import HERE, machine_name
+from specdec_lib.measure.machine_prices import Machines
 from specdec_lib.measure.price_map import place_of
 from specdec_lib.measure.race_table import RACED
 from specdec_lib.show import widgets
@@ -194,8 +194,8 @@ def test_prices_of_ones_own_machine_are_in_the_menu_beside_the_points():
 
 
 def test_models_timed_nowhere_have_no_machine_until_the_button(ladder, prompts, monkeypatch):
-    monkeypatch.setattr(calibration, "ROWS", (1, 17))
-    monkeypatch.setattr(calibration, "CONTEXTS", (32,))
+    monkeypatch.setattr(machine_prices, "ROWS", (1, 17))
+    monkeypatch.setattr(machine_prices, "CONTEXTS", (32,))
     panel = widgets.tree_explorer(ladder, prompts[:1])
     assert panel.values()["machine"] == ""
     assert 'The button "time this machine"' in panel.words.value

@@ -6,6 +6,7 @@ from specdec_lib.core.files import REPOSITORY, write_whole
 
 README = REPOSITORY / "README.md"
 RESULTS = REPOSITORY / "docs" / "results.md"
+EARLIER_RACES = REPOSITORY / "docs" / "earlier_races.md"
 GUIDE = REPOSITORY / "docs" / "guide"  # its chapters
 
 

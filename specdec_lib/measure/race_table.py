@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from specdec_lib.core.files import DATA, write_whole
-from specdec_lib.measure.pages import RESULTS
+from specdec_lib.measure.pages import EARLIER_RACES
 from specdec_lib.measure.ratios import (
     ALL,
     LEAST_FOR_WORDS,
@@ -38,8 +38,8 @@ PER_PROMPT = """method edition runtime temperature top_k prompt tokens timed_tok
 LEDGER = """method edition temperature top_k part model round_seconds share accounted
     watch_cost""".split()
 MARKS = {  # by edition, the marks around its tables: page and machine
-    "exact": {"speeds": (RESULTS, RACED)},
-    "int8": {"speeds_int8": (RESULTS, RACED)},
+    "exact": {"speeds": (EARLIER_RACES, RACED)},
+    "int8": {"speeds_int8": (EARLIER_RACES, RACED)},
 }
 NAMES = {  # of the methods of `ratio_table`
     "hf_generate": "Hugging Face `generate`",

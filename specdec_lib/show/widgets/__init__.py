@@ -1,6 +1,6 @@
 """Sliders over figure functions, never the only way to see a result."""
 
-from specdec_lib.measure.calibration import Machines
+from specdec_lib.measure.machine_prices import Machines
 from specdec_lib.show.widgets.bookmark import Bookmark
 from specdec_lib.show.widgets.explore_acceptance import acceptance_explorer
 from specdec_lib.show.widgets.explore_cascades import cascade_explorer

@@ -12,10 +12,10 @@ import ipywidgets
 import pandas as pd
 
 from specdec_lib.drafts.cascade import Convention, converted
-from specdec_lib.measure.calibration import Machines
 from specdec_lib.measure.cascade.record import MAX_GRAM, CascadeSetting
 from specdec_lib.measure.cascade.tune import LENGTHS, LENIENCES, Tuned, widen
 from specdec_lib.measure.machine import HERE
+from specdec_lib.measure.machine_prices import Machines
 from specdec_lib.show import figures
 from specdec_lib.show.figures.chart import named_rows
 from specdec_lib.show.widgets.bookmark import Bookmark

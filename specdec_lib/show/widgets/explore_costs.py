@@ -12,7 +12,7 @@ import plotly.graph_objects as go
 
 from specdec_lib import theory
 from specdec_lib.measure import latency
-from specdec_lib.measure.calibration import Machines
+from specdec_lib.measure.machine_prices import Machines
 from specdec_lib.measure.price_map import tables_of
 from specdec_lib.measure.settings.ladder_drafts import EDITIONS
 from specdec_lib.show import figures

@@ -19,8 +19,8 @@ from specdec_lib.core.protocols import Draft
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.staged import StagedTree
 from specdec_lib.measure.bytes_moved import generation_bytes, model_shape
-from specdec_lib.measure.calibration import Machines
 from specdec_lib.measure.machine import HERE
+from specdec_lib.measure.machine_prices import Machines
 from specdec_lib.measure.settings.explorers import GUESSERS, TreeSize, guesser, offered_by
 from specdec_lib.measure.settings.ladder_drafts import LadderDrafts
 from specdec_lib.measure.settings.setting import Setting

@@ -10,7 +10,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from specdec_lib import theory
-from specdec_lib.measure.calibration import Machines
+from specdec_lib.measure.machine_prices import Machines
 from specdec_lib.show import figures
 from specdec_lib.show.tables import shape_nodes
 from specdec_lib.show.widgets.bookmark import Bookmark

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import plotly.graph_objects as go
 
-from specdec_lib.measure.calibration import Machines
+from specdec_lib.measure.machine_prices import Machines
 from specdec_lib.measure.price_map import CLAIMS, Priced, PricePoint, gains_over_plain, place_of
 from specdec_lib.show import figures
 from specdec_lib.show.widgets.bookmark import Bookmark

@@ -7,8 +7,8 @@ from typing import Any
 
 import ipywidgets
 
-from specdec_lib.measure.calibration import SECONDS, Machines
 from specdec_lib.measure.machine import HERE
+from specdec_lib.measure.machine_prices import SECONDS, Machines
 from specdec_lib.show.widgets.bookmark import Bookmark
 from specdec_lib.show.widgets.knobs import Values, choice, push_button
 from specdec_lib.show.widgets.panel import Panel, Shown

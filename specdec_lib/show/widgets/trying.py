@@ -13,8 +13,8 @@ from specdec_lib.core.context import Context
 from specdec_lib.core.decode import Generation, read_prompt, rounds
 from specdec_lib.core.protocols import Draft
 from specdec_lib.measure import recorded_target
-from specdec_lib.measure.calibration import Machines
 from specdec_lib.measure.machine import HERE, machine_name, stored_clocked, stored_machines
+from specdec_lib.measure.machine_prices import Machines
 from specdec_lib.measure.recorded_target import RecordedTarget
 from specdec_lib.measure.settings.ladder_drafts import LadderDrafts
 from specdec_lib.measure.target_text import known_texts

@@ -2,7 +2,7 @@
 
 
 def pages() -> None:
-    """Write every table of README and docs/results.md anew from what is stored in data/measured."""
+    """Write every table of README and docs/ anew from what is stored in data/measured."""
     from specdec_lib.measure.renewing import renew_tables
 
     print(f"changed: {', '.join(renew_tables()) or 'none'}")

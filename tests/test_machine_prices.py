@@ -6,9 +6,9 @@ import pytest
 from tiny import tiny_ladder
 
 from specdec_lib.core.files import cache_folder
-from specdec_lib.measure import calibration
-from specdec_lib.measure.calibration import Machines, timed_repeats
+from specdec_lib.measure import machine_prices
 from specdec_lib.measure.machine import HERE, machine_name, stored_clocked, stored_machines
+from specdec_lib.measure.machine_prices import Machines, timed_repeats
 from specdec_lib.measure.price_list import COLUMNS
 from specdec_lib.measure.race_table import RACED
 from specdec_lib.measure.row_cache import RowCache
@@ -20,8 +20,8 @@ OTHER = "amd-epyc-avx2-1-threads"
 def short(tmp_path, monkeypatch, unchecked):
     """A cache of its own, and few and short passes."""
     monkeypatch.setenv("SPECDEC_CACHE", str(tmp_path))
-    monkeypatch.setattr(calibration, "ROWS", (1, 4))
-    monkeypatch.setattr(calibration, "CONTEXTS", (32,))
+    monkeypatch.setattr(machine_prices, "ROWS", (1, 4))
+    monkeypatch.setattr(machine_prices, "CONTEXTS", (32,))
 
 
 def test_this_machine_is_timed_once_and_known_again(ladder):
@@ -30,8 +30,8 @@ def test_this_machine_is_timed_once_and_known_again(ladder):
     with pytest.raises(ValueError, match="was not timed with these models yet"):
         machines.passes(HERE)
     found = machines.time_here(told.append, seconds=0.0)
-    assert told == [1.0] * calibration.LEAST_REPEATS, "no fewer, however long they take"
-    assert set(COLUMNS) <= set(found) and set(found.repeats) == {calibration.LEAST_REPEATS}
+    assert told == [1.0] * machine_prices.LEAST_REPEATS, "no fewer, however long they take"
+    assert set(COLUMNS) <= set(found) and set(found.repeats) == {machine_prices.LEAST_REPEATS}
     again = Machines(ladder=tiny_ladder())
     assert again.names() == [HERE] and again.start == HERE
     assert again.tables(HERE)["target"].at(4) == pytest.approx(
@@ -47,9 +47,9 @@ def test_other_code_other_models_and_a_damaged_file_are_not_taken_for_it(ladder,
     assert not Machines().is_timed, "the embedded models were not timed"
     assert not Machines(ladder=ladder, edition="int8").is_timed
     with monkeypatch.context() as patch:
-        patch.setattr(calibration, "clocked_here", lambda: {"state": "older"})
+        patch.setattr(machine_prices, "clocked_here", lambda: {"state": "older"})
         assert not Machines(ladder=ladder).is_timed
-    [kept] = (cache_folder() / "calibration").rglob("*.json")
+    [kept] = (cache_folder() / "machine_prices").rglob("*.json")
     kept.write_text(kept.read_text().replace("target", "targed", 1))
     assert not Machines(ladder=ladder).is_timed
 
@@ -59,14 +59,14 @@ def test_repeats_go_on_until_the_seconds_are_over(ladder, clock, monkeypatch):
         clock.now += 2.0
         yield {"repeat": number}
 
-    monkeypatch.setattr(calibration, "one_repeat", repeat)
+    monkeypatch.setattr(machine_prices, "one_repeat", repeat)
     told = []
     rows = list(timed_repeats(ladder.models, told.append, seconds=9.0))
     assert [row["repeat"] for row in rows] == [0, 1, 2, 3, 4], "the first one is not counted"
     assert told == pytest.approx([2 / 9, 4 / 9, 6 / 9, 8 / 9, 1.0])
     told.clear()
     rows = list(timed_repeats(ladder.models, told.append, seconds=1e6))
-    assert len(rows) == calibration.MOST_REPEATS == len(told) and told[-1] == 1.0
+    assert len(rows) == machine_prices.MOST_REPEATS == len(told) and told[-1] == 1.0
 
 
 def kept(machines: Machines, others: float = 0.0) -> None:
@@ -74,7 +74,7 @@ def kept(machines: Machines, others: float = 0.0) -> None:
     found = stored_clocked("passes", OTHER).query("edition == @machines.edition")
     found = found.assign(others=others, date="2026-01-01", machine=machine_name())
     rows = json.loads(found.to_json(orient="records"))
-    RowCache(cache_folder() / "calibration" / machine_name()).write(machines._key(), rows)
+    RowCache(cache_folder() / "machine_prices" / machine_name()).write(machines._key(), rows)
 
 
 def test_stored_machines_are_those_of_the_embedded_models_alone(ladder):

@@ -156,7 +156,7 @@ class Machines:
         return with_int8_drafts(self.ladder)
 
     def _cache(self) -> RowCache:
-        return RowCache(cache_folder() / "calibration" / machine_name())
+        return RowCache(cache_folder() / "machine_prices" / machine_name())
 
     def _key(self) -> str:
         """What the times hang on beside the machine: the code, the range, and the models where they
