@@ -82,7 +82,9 @@ def test_what_notebook_03_says_of_the_step_from_speculative_to_staged_is_so():
     assert 1 / moved["paper"].speculative["greedy"] > 3  # tokens per round at the least
 
 
-def test_what_notebook_04_says_of_prices_is_so():
+def test_what_notebook_04_says_of_a_tuned_cascade_and_of_prices_is_so():
+    versus = pd.read_csv(MEASURED / "cascade_versus.csv").query("prices == 'measured' and chosen")
+    assert (versus.low > 1).all() and len(versus) == 8  # four kinds of text, greedy and sampled
     ours = timed_prices()
     theirs = published("cascade.text.prices").set_index("model").pw
     for name, place in {"middle": "t5-base", "draft": "t5-small"}.items():
