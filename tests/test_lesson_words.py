@@ -6,8 +6,9 @@ import pandas as pd
 
 from specdec_lib.measure.idea_tables import compare_ideas, raced_machines, stored_ideas
 from specdec_lib.measure.machine import stored_clocked
-from specdec_lib.measure.price_map import CLAIMS, Priced, place_of
+from specdec_lib.measure.price_map import CLAIMS, Priced, place_of, timed_prices
 from specdec_lib.measure.watching import race_speeds, stored_watched
+from specdec_lib.workload.published import published
 
 FIGURES = Path(__file__).parents[1] / "figures"
 MEASURED = Path(__file__).parents[1] / "data" / "measured"
@@ -64,6 +65,30 @@ def test_what_notebook_03_says_of_prompts_is_so():
     slower = (each.after < each.before).groupby(each.kind).agg(["sum", "mean"])
     assert 0.15 < slower["sum"].sum() / len(each) < 0.25  # about a fifth
     assert slower["mean"].idxmax() == "code"
+
+
+def test_what_notebook_03_says_of_the_step_from_speculative_to_staged_is_so():
+    speeds = pd.read_csv(FIGURES / "03b_speed_ups.csv")
+    by = speeds.pivot(index=["sampling", "whose"], columns="method", values="speed_up")
+    step = by.staged / by.speculative
+    printed = step.index.get_level_values("whose").str.startswith("the paper")
+    assert printed.sum() == 2 and step[printed].min() > 4 / 3
+    assert step[~printed].max() < 1.13 and len(step) > 2  # an eighth at most
+    moved = pd.read_csv(FIGURES / "03b_bandwidth.csv")
+    moved = moved.pivot(index="sampling", columns="method", values=["paper", "ours"])
+    for whose in ("paper", "ours"):
+        saved = 1 - moved[whose].staged / moved[whose].speculative
+        assert saved.between(0.22, 0.29).all()  # about a quarter
+    assert 1 / moved["paper"].speculative["greedy"] > 3  # tokens per round at the least
+
+
+def test_what_notebook_04_says_of_a_tuned_cascade_and_of_prices_is_so():
+    versus = pd.read_csv(MEASURED / "cascade_versus.csv").query("prices == 'measured' and chosen")
+    assert (versus.low > 1).all() and len(versus) == 8  # four kinds of text, greedy and sampled
+    ours = timed_prices()
+    theirs = published("cascade.text.prices").set_index("model").pw
+    for name, place in {"middle": "t5-base", "draft": "t5-small"}.items():
+        assert 0.4 < ours[name] / theirs[place] < 1.25  # about as cheap
 
 
 def test_what_notebook_07_says_of_look_up_at_temperature_1_is_so():
