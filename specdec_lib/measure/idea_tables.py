@@ -100,7 +100,7 @@ def claims_beside_clock(rows: pd.DataFrame, passes: pd.DataFrame) -> pd.DataFram
     [heat] = rows.temperature.unique()
     priced, place = Priced.of(rows, passes), place_of(passes, edition, model, heat)
     whole = compare_ideas(rows).query("part == @ALL").set_index(["method", "base"])
-    clocked = whole.loc[list(CLAIMS.values()), ["ratio", "ratio_low", "ratio_high"]]
+    clocked = whole[["ratio", "ratio_low", "ratio_high"]].loc[list(CLAIMS.values())]
     claims = pd.Index(CLAIMS, name="claim")
     predicted = [priced.gain(method, base, place) for method, base in CLAIMS.values()]
     return clocked.set_axis(claims).assign(predicted=predicted)
