@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pandas as pd
 
-from specdec_lib.measure.idea_tables import compare_ideas, raced_machines, stored_ideas
+from specdec_lib.measure.idea_tables import claims_beside_clock, raced_machines, stored_ideas
 from specdec_lib.measure.machine import stored_clocked
-from specdec_lib.measure.price_map import CLAIMS, Priced, place_of, timed_prices
+from specdec_lib.measure.price_map import timed_prices
 from specdec_lib.measure.watching import race_speeds, stored_watched
 from specdec_lib.workload.published import published
 
@@ -105,10 +105,7 @@ def test_what_notebook_08_says_of_prices_and_clocks_is_so():
     errors = []
     for machine in raced_machines():
         stored, passes = stored_ideas(machine), stored_clocked("passes", machine)
-        for (edition, heat), own in stored.groupby(["edition", "temperature"]):
-            priced = Priced.of(own, passes)
-            point = place_of(passes, str(edition), own.model.iloc[0], float(str(heat)))
-            clock = compare_ideas(own).query("part == 'all'").set_index(["method", "base"]).ratio
-            pairs = CLAIMS.values()
-            errors += [abs(priced.gain(*pair, point) / clock[pair] - 1) for pair in pairs]
+        for _, own in stored.groupby(["edition", "temperature"]):
+            found = claims_beside_clock(own, passes)
+            errors += (found.predicted / found.ratio - 1).abs().tolist()
     assert 0.085 < max(errors) < 0.1 and sorted(errors)[len(errors) // 2] < 0.03

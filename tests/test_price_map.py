@@ -3,6 +3,7 @@
 import pandas as pd
 import pytest
 
+from specdec_lib.measure.idea_tables import claims_beside_clock
 from specdec_lib.measure.price_map import (
     CLAIMS,
     DRAFTS,
@@ -82,6 +83,14 @@ def test_a_measured_machine_in_three_numbers_gives_its_own_gains(passes):
             clocked[AUTOREGRESSIVE] / clocked[method]
         )
     assert priced.gain(CHAIN, CHAIN, place) == 1
+
+
+def test_claims_of_a_race_that_its_prices_explain_are_the_clocks(passes):
+    about = {"model": "middle", "domain": "chat", "repetition": 0.0}
+    found = claims_beside_clock(race(0.002).assign(**about), passes)
+    assert found.index.tolist() == list(CLAIMS) and found.ratio["tree over chain"] == 1
+    assert found.predicted.tolist() == pytest.approx(found.ratio.tolist())
+    assert found.ratio["second stage, of a chain"] > 1 and found.ratio_low.isna().all()
 
 
 def test_a_scout_gains_where_drafts_are_dear_and_loses_where_rows_are(passes):

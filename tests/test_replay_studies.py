@@ -11,7 +11,11 @@ from specdec_lib.core.chance import Sampler
 from specdec_lib.measure.cascade import variants
 from specdec_lib.measure.cascade.record import MAX_GRAM, CascadeSetting
 from specdec_lib.measure.cascade.replay import replay_cascade
-from specdec_lib.measure.cascade.studies import domain_tables, price_lists
+from specdec_lib.measure.cascade.studies import (
+    domain_tables,
+    price_lists,
+    replay_errors,
+)
 from specdec_lib.measure.cascade.tune import replayed_swi, swi_ratio, swi_table
 from specdec_lib.measure.cascade.variants import (
     ALONE,
@@ -55,6 +59,16 @@ def test_a_comparison_is_paired_and_one_with_itself_is_exactly_even():
     rows = swi_table(TEXTS, {"a": SETTING, "b": other}, PRICES).swi
     assert ratio == pytest.approx(rows[0] / rows[1]) and low < ratio < high
     assert swi_ratio(2 * TEXTS, SETTING, SETTING, PRICES) == pytest.approx((1, 1, 1))
+
+
+def test_errors_of_replays_are_of_passes_and_of_what_swi_charges():
+    counts = {"draft_passes": [100.0, 50.0], "replayed_draft_passes": [110.0, 50.0]}
+    counts |= {"middle_passes": [10.0, None], "replayed_middle_passes": [10.0, None]}
+    check = pd.DataFrame({"drafters": ["a", "b"], "matrix": "1", "rounds": 20, **counts})
+    errors, charged = replay_errors(check, {"target": 1.0, "middle": 0.5, "draft": 0.1})
+    assert errors.loc["draft"].tolist() == pytest.approx([10 / 150, 0, 0.1])
+    assert errors.loc["middle"].tolist() == [0, 0, 0]
+    assert charged == pytest.approx(10 * 0.1 / (40 + 5 + 15))
 
 
 def test_an_ablation_takes_one_idea_away():

@@ -7,7 +7,7 @@ from typing import cast
 import pandas as pd
 
 from specdec_lib.measure.ideas import WHERE, ideas_file
-from specdec_lib.measure.price_map import CLAIMS
+from specdec_lib.measure.price_map import CLAIMS, Priced, place_of
 from specdec_lib.measure.race_table import MEASURED, RACED
 from specdec_lib.measure.ratios import ALL, interval, named_interval, sampling_of, with_interval
 from specdec_lib.measure.settings.ideas import (
@@ -87,6 +87,23 @@ def compare_ideas(table: pd.DataFrame) -> pd.DataFrame:
                         {**head, "method": method, "base": base, **named_interval("ratio", ratio)}
                     )
     return pd.DataFrame(rows)
+
+
+def claims_beside_clock(rows: pd.DataFrame, passes: pd.DataFrame) -> pd.DataFrame:
+    """Per claim of `CLAIMS`: `ratio`, `ratio_low` and `ratio_high` by the clock, on all prompts,
+    and `predicted`, the gain of the counted rounds at the machine's own prices.
+
+    rows      of a race, of one edition and sampler
+    passes    of the same machine, by `specdec measure passes`
+    """
+    [edition], [model] = rows.edition.unique(), rows.model.unique()
+    [heat] = rows.temperature.unique()
+    priced, place = Priced.of(rows, passes), place_of(passes, edition, model, heat)
+    whole = compare_ideas(rows).query("part == @ALL").set_index(["method", "base"])
+    clocked = whole[["ratio", "ratio_low", "ratio_high"]].loc[list(CLAIMS.values())]
+    claims = pd.Index(CLAIMS, name="claim")
+    predicted = [priced.gain(method, base, place) for method, base in CLAIMS.values()]
+    return clocked.set_axis(claims).assign(predicted=predicted)
 
 
 def raced_machines() -> list[str]:

@@ -221,3 +221,23 @@ def check_replays(
                 row |= {f"{name}_passes": real, f"replayed_{name}_passes": replayed}
             rows.append(row)
     return pd.DataFrame(rows)
+
+
+def replay_errors(check: pd.DataFrame, prices: Prices) -> tuple[pd.DataFrame, float]:
+    """How far replays are from runs, in rows of `check_replays`: per drafting model its passes by
+    replay ÷ those of the run − 1, over all settings, and the least and the most of a setting; and
+    what SWI charges for all replays ÷ for all runs − 1.
+
+    prices    of a pass of each model, in those of the target
+    """
+    settings = check.groupby(["drafters", "matrix"])
+    models = [name for name in prices if f"{name}_passes" in check]
+    errors, paid, charged = {}, check["rounds"].sum(), check["rounds"].sum()
+    for name in models:
+        run, replayed = (settings[f"{kind}{name}_passes"].sum() for kind in ("", "replayed_"))
+        by_setting = replayed[run > 0] / run[run > 0] - 1
+        errors[name] = [replayed.sum() / run.sum() - 1, by_setting.min(), by_setting.max()]
+        paid += prices[name] * run.sum()
+        charged += prices[name] * replayed.sum()
+    columns = ["over all", "least of a matrix", "most of a matrix"]
+    return pd.DataFrame.from_dict(errors, orient="index", columns=columns), charged / paid - 1
