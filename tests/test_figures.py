@@ -12,7 +12,7 @@ from specdec_lib.show.figures import papers, theme
 from specdec_lib.show.figures.chart import lanes, marks
 from specdec_lib.show.figures.headings import under_headings
 from specdec_lib.show.figures.pictures import text_pieces
-from specdec_lib.show.figures.rounds import _with_boxes
+from specdec_lib.show.figures.rounds import with_boxes
 
 
 def rows(columns, *values):
@@ -47,7 +47,7 @@ def test_words_and_numbers_are_shown_as_they_stand():
 
 
 def test_no_two_boxes_of_a_crowded_tree_overlap():
-    table = _with_boxes(tables.nodes(crowded(32), labels=["x" * 12] * 32))
+    table = with_boxes(tables.nodes(crowded(32), labels=["x" * 12] * 32))
     boxes = table[["left", "top", "right", "bottom"]].to_numpy()
     for at, (left, top, right, bottom) in enumerate(boxes):
         for other in boxes[:at]:
