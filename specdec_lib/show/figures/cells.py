@@ -1,7 +1,7 @@
 """Charts over two quantities: cells with numbers in them, the map of break-even, the roofline."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import cycle
 
 import numpy as np
@@ -225,11 +225,7 @@ def roofline(
     _draw_roof(chart.figure, bandwidth, roof, xs, ys[0])
     shares = table["flops_per_second"] / (bandwidth * table["intensity"]).clip(upper=roof)
     rows = marks(table, "intensity", "flops_per_second", series="kind")
-    limit = np.where(rows["x"] < ridge, "bandwidth line", "compute roof")
-    said = [
-        f":<br> {100 * share:.{0 if share >= 0.01 else 2}f} % of the {lower}"
-        for share, lower in zip(shares, limit, strict=True)
-    ]
+    said = _shares_in_words(shares, np.where(rows["x"] < ridge, "bandwidth line", "compute roof"))
     measured = rows["series"] == "paper"
     rows["text"] = " " + rows["point"].map(escape) + np.where(measured, said, "")
     for share in shares[measured]:
@@ -248,6 +244,14 @@ def roofline(
         words = list(map(theme.with_prefix, ticks))
         chart.count_in_factors(axis, ticks, ends).axis(axis, ticktext=words)
     return chart.titled(f"{name}: a tree's pass does more work for the same bytes")
+
+
+def _shares_in_words(shares: Iterable[float], limits: Iterable[str]) -> list[str]:
+    """Each share of its limit, in a line below a point's name."""
+    return [
+        f":<br> {100 * share:.{0 if share >= 0.01 else 2}f} % of the {limit}"
+        for share, limit in zip(shares, limits, strict=True)
+    ]
 
 
 def _check_points(table: pd.DataFrame) -> None:

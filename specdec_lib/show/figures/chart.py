@@ -234,7 +234,7 @@ class Chart:
         layout: Any = self.figure.layout
         names = [re.sub("<[^>]*>", "", line) for line in _lines(layout.yaxis.ticktext)]
         longest = max(map(len, names), default=0)
-        beside = (layout.width - 32 - LETTER * longest) / WIDE_HEADLINE_LETTER
+        beside = (layout.width - 40 - LETTER * longest) / WIDE_HEADLINE_LETTER
         return int(min((layout.width - 84) / HEADLINE_LETTER, beside))
 
     def titled(self, text: str, *, plain: str = "", bare: str = "", room: int = 0) -> go.Figure:

@@ -101,8 +101,8 @@ def walltimes(table: pd.DataFrame) -> go.Figure:
     methods = names_of(rows["method"])
     high = 60 + (22 + 14 * len(styles)) * len(methods)
     x = "measured speed ÷ plain decoding's (dotted)"
-    chart = Chart(wide=780, high=high, x=x)
-    add_dots(chart, rows, styles, lying=True, size=9).name_places("y", methods, longest=36)
+    chart = Chart(wide=820, high=high, x=x)
+    add_dots(chart, rows, styles, lying=True, size=9).name_places("y", methods, longest=30)
     for edge in range(1, len(methods)):
         chart.figure.add_hline(y=edge - 0.5, **BETWEEN)
     chart.axis("x", range=span_of(rows[["x", "low", "high"]].assign(plain=1.0), 0.05, 0.05))

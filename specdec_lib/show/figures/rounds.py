@@ -77,7 +77,7 @@ def with_boxes(table: pd.DataFrame, *, left: float = 4.0) -> pd.DataFrame:
     table    a row per node, root first: `token` (its text), `depth` and `parent`
     left     of the root's box
     """
-    table["shown"] = [visible(label, LABEL) for label in table["token"]]
+    table = table.assign(shown=[visible(label, LABEL) for label in table["token"]])
     size = CHARACTER * table["shown"].str.len() + 14
     widest = size.groupby(table["depth"]).max() + GAP
     starts = table["depth"].map(left + widest.cumsum() - widest)
