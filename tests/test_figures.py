@@ -12,7 +12,7 @@ from specdec_lib.show.figures import papers, theme
 from specdec_lib.show.figures.chart import lanes, marks
 from specdec_lib.show.figures.headings import under_headings
 from specdec_lib.show.figures.pictures import text_pieces
-from specdec_lib.show.figures.rounds import _with_boxes
+from specdec_lib.show.figures.rounds import with_boxes
 
 
 def rows(columns, *values):
@@ -47,7 +47,7 @@ def test_words_and_numbers_are_shown_as_they_stand():
 
 
 def test_no_two_boxes_of_a_crowded_tree_overlap():
-    table = _with_boxes(tables.nodes(crowded(32), labels=["x" * 12] * 32))
+    table = with_boxes(tables.nodes(crowded(32), labels=["x" * 12] * 32))
     boxes = table[["left", "top", "right", "bottom"]].to_numpy()
     for at, (left, top, right, bottom) in enumerate(boxes):
         for other in boxes[:at]:
@@ -100,7 +100,7 @@ def test_swi_stands_by_price_the_lowest_first_and_the_papers_in_grey():
     )
     figure = figures.swi_by_prices(table)
     assert figure.layout.xaxis.ticktext == ("measured", "reported", "parameters")
-    found = {dots.name: dots for dots in figure.data if dots.mode == "markers"}
+    found = {dots.name: dots for dots in figure.data if dots.mode == "lines+markers"}
     assert sorted(zip(map(round, found["code"].x), found["code"].y, strict=True)) == [
         *((0, 3.0), (1, 2.5), (2, 2.0))
     ]
@@ -161,20 +161,24 @@ def test_the_depth_is_written_where_the_best_one_changes():
     )
     figure = figures.budget_speed_ups(table)
     said = [trace.text for trace in figure.data if trace.text]
-    assert said == [("depth 1", "depth 2"), ("1.60 with 4 guesses",)]
+    assert said == [("from here: depth 1", "from here: depth 2"), ("1.60 with 4 guesses",)]
     [line] = [trace for trace in figure.data if trace.mode == "lines" and trace.y[0] == 1.2][-1:]
     assert line.y == (1.2, 1.5, 1.6)
 
 
-def test_the_share_of_the_roof_is_of_the_lower_limit():
+def test_the_share_of_the_roof_is_of_the_lower_limit_and_predicted_points_have_none():
+    """They lie on a line of their own, through the measured point, that is named an assumption."""
     points = pd.DataFrame({"intensity": [1.0, 100.0], "flops_per_second": [5.0, 5.0]})
     machine = {"bytes_per_second": 10.0, "flops_per_second": 50.0, "name": ""}
     figure = figures.roofline(points.assign(point="p", kind="ours"), **machine)
-    said = " p:<br> assumed 50 % of the bandwidth line", " p:<br> assumed 10 % of the compute roof"
-    assert [trace.text for trace in figure.data if trace.text] == [said]
+    assert [trace.text for trace in figure.data if trace.text] == [(" p", " p")]
     figure = figures.roofline(points.assign(point="p", kind="paper"), **machine)
     said = " p:<br> 50 % of the bandwidth line", " p:<br> 10 % of the compute roof"
-    assert [trace.text for trace in figure.data if trace.text] == [said]
+    assert [trace.text for trace in figure.data if trace.text][-1] == said
+    figure = figures.roofline(points.assign(point="p", kind=["paper", "ours"]), **machine)
+    [line, *_] = [trace for trace in figure.data if trace.text]
+    assert line.text[-1] == " assumed: the same overhead"
+    assert list(line.y) == pytest.approx([0.5 * 10.0 * x for x in line.x])
 
 
 def test_an_edition_has_one_look_in_every_figure_and_published_prompts_are_hollow():

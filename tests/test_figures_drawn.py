@@ -21,6 +21,7 @@ def stored(name: str) -> pd.DataFrame:
         "00_exact",
         "00_race",
         "00_origins",
+        "03_scout_pass",
         "03_survival",
         "04_cascade",
     )  # a token may look like a missing number
@@ -66,6 +67,7 @@ CASES = {figure: (name, {}) for figure, name in (pair.split("=") for pair in PLA
     "kinds": ("02_domain", {"x_title": ""}),
     "ablation": ("03b_ablation", {"value_title": ""}),
     "history_bars": ("03_back_off", {"after": "<on> the"}),
+    "scout_pass": ("03_scout_pass", {"context": "<b>"}),
     "shaded_text": ("03_survival", {"title": ""}),
     "cascade": ("04_cascade", {"brackets": BRACKETS, "title": ""}),
     "paper_and_ours": ("03b_bandwidth", BYTES),
@@ -136,6 +138,11 @@ def test_a_long_headline_beside_long_names_is_broken_before_it_leaves_the_figure
     lines = layout.title.text.split("<br>")
     names = max(len(line) for name in layout.yaxis.ticktext for line in name.split("<br>"))
     assert len(lines) == 3 and max(map(len, lines)) * 8.6 + names * 7 < layout.width
+
+
+def test_a_pass_refuses_a_role_that_it_does_not_know():
+    with pytest.raises(ValueError, match=r"one of .*, got 'mine'"):
+        figures.scout_pass(stored("03_scout_pass").assign(role="mine"), context="")
 
 
 REFUSED = {

@@ -26,7 +26,7 @@ def test_passes_are_drawn_as_multiples_of_one_row_and_its_milliseconds_are_writt
     assert lines["fast"].y == pytest.approx((1.0, 3.0))
     [roof] = [one for one in figure.data if one.name == "fast, roofline"]
     assert roof.y == pytest.approx((0.8, 0.8))  # on the scale of the measured passes
-    assert [one.text for one in figure.data if one.text] == [(" fast, 10 ms",)]
+    assert [one.text for one in figure.data if one.text] == [(" fast (one row: 10 ms)",)]
     with pytest.raises(ValueError, match=r"those over one row; target \(fast\) has none"):
         figures.latency(table[table.rows > 1])
 

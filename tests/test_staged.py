@@ -22,6 +22,7 @@ from specdec_lib.drafts.staged import StagedChain, StagedTree
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
 from specdec_lib.models.cached.model import CachedModel
 from specdec_lib.models.table import TableModel
+from specdec_lib.show import figures, tables
 
 SHAPES = {
     "chain": partial(ChainDraft, length=5),
@@ -95,6 +96,38 @@ def test_a_scout_that_is_always_right_leaves_one_pass():
     # the root and four guesses: nothing below the fifth is wanted
     assert [len(part) for part in model.calls] == [5]
     assert tree.sources == ("context", "same", "same", "same", "same", "draft")
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS.values(), ids=SAMPLERS)
+@pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
+def test_the_rows_of_a_pass_are_those_that_the_draft_reads_first(shape, sampler):
+    """What it takes is in its own tree, what is wasted is not; and the picture counts them."""
+    model, other = Counting(table_model(6, 1, name="draft")), table_model(6, 2, name="scout")
+    same = TreeDraft(table_model(6, 1, name="same"), widths=(2, 1))
+    for scout in (same, TreeDraft(other, widths=(2, 1), siblings="top")):
+        draft = StagedTree(shape(model), scout)
+        for context in contexts(CONTEXTS):
+            model.calls.clear()
+            tree = draft.propose(context, Chance(0, sampler))
+            first = set(map(model.calls[0].path_tokens, range(len(model.calls[0]))))
+            rows = tables.scout_rows(draft, context, Chance(0, sampler), text=str)
+            paths: list[tuple[int, ...]] = [()]
+            for row in rows[1:].itertuples():
+                paths.append((*paths[row.parent], int(row.token)))
+            read = {path for path, role in zip(paths, rows.role, strict=True) if role != "chosen"}
+            assert read == first
+            own = set(map(tree.path_tokens, range(len(tree))))
+            assert [path in own for path in paths] == list(rows.role != "wasted")
+            headline = figures.scout_pass(rows, context="a").layout.title.text
+            assert headline.endswith(f"it takes {(rows.role == 'taken').sum()}")
+
+
+def test_passes_with_a_scout_that_is_always_right_are_fewer_and_the_tree_is_the_same():
+    ladder, context = tiny_ladder("float64"), Context.of(list(range(3, 20)))
+    draft, same = (ChainDraft(CachedModel(ladder.draft.model, name), 5) for name in ("a", "b"))
+    counted = tables.scout_passes(StagedTree(draft, same), context, Chance(0, Sampler(0)))
+    assert list(counted.passes) == [5, 1]
+    assert counted["the same tree"].all() and set(counted.guesses) == {5}
 
 
 @pytest.mark.parametrize("siblings", ["ranked", "top", "iid", "distinct"])

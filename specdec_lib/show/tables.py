@@ -1,4 +1,4 @@
-"""Tables of trees, rounds, generated text, exact distributions and match rates."""
+"""Tables of trees, rounds, passes, generated text, exact distributions and match rates."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -7,9 +7,13 @@ from jaxtyping import Float
 from torch import Tensor
 
 from specdec_lib.core.chance import Chance
+from specdec_lib.core.context import Context
 from specdec_lib.core.decode import Generation
+from specdec_lib.core.protocols import Usage
 from specdec_lib.core.tree import ROOT, MatchTable, Shape, TokenTree
 from specdec_lib.core.verify import ChildTest, Choice, FinalDraw, look_up
+from specdec_lib.drafts.staged import StagedTree
+from specdec_lib.drafts.trees.growing import ChainDraft
 from specdec_lib.show.figures.theme import visible
 from specdec_lib.theory import Rates
 from specdec_lib.theory.trees import path_probabilities
@@ -103,3 +107,47 @@ def gap_rates(match: MatchTable) -> pd.DataFrame:
     bins = zip(match.bins, match.binned, strict=True)
     rows = [(name, rank, rate) for name, rates in bins for rank, rate in enumerate(rates)]
     return pd.DataFrame(rows, columns=["gap", "rank", "rate"])
+
+
+def scout_rows(
+    staged: StagedTree, context: Context, chance: Chance, *, text: TokenText
+) -> pd.DataFrame:
+    """The first pass of a staged tree's draft in a round: a row per node that the draft reads in it
+    or chooses by it, for `figures.scout_pass`: `node` (from 0, the root), `parent`, `depth`,
+    `token` (its text) and `role`: "own" (the root, which the draft has to read), "taken" (a guess
+    of the scout that the draft chooses too, and has read already), "wasted" (another guess of the
+    scout) or "chosen" (by the draft alone: what follows it takes another pass).
+    """
+    draft = staged.draft.as_tree if isinstance(staged.draft, ChainDraft) else staged.draft
+    inner = chance.inner("scout", (len(context) - 1,))
+    guessed = staged.scout.propose(context, inner).cut(draft.reach(context) - 1)
+    tree = staged.propose(context, chance)
+    read = list(map(guessed.path_tokens, range(len(guessed))))
+    own = list(map(tree.path_tokens, range(len(tree))))
+    known = [path for path in own if path[:-1] in read]
+    shown = TokenTree.of_paths(context, [*known, *(path for path in read if path not in own)])
+    rows = []
+    for node, (parent, depth) in enumerate(zip(shown.parents, shown.depths, strict=True)):
+        path = shown.path_tokens(node)
+        role = "chosen" if path not in read else "taken" if path in own else "wasted"
+        token = text(shown.tokens[node])
+        rows.append((node, parent, depth, token, role if node else "own"))
+    return pd.DataFrame(rows, columns=["node", "parent", "depth", "token", "role"])
+
+
+def scout_passes(staged: StagedTree, context: Context, chance: Chance) -> pd.DataFrame:
+    """How many passes a draft takes for its tree after `context`, which it has not read before,
+    alone and with its scout: `guesses`, `passes` (of the draft), and `the same tree` (as alone).
+    """
+    model = staged.draft.model
+    rows = {}
+    first: TokenTree | None = None
+    for name, draft in (("without a scout", staged.draft), ("with a scout", staged)):
+        model.forget()
+        before = model.usage or Usage()
+        tree = draft.propose(context, chance)
+        first = first or tree
+        passes = ((model.usage or Usage()) - before).passes
+        same = (tree.tokens, tree.parents) == (first.tokens, first.parents)
+        rows[name] = {"guesses": tree.guesses, "passes": passes, "the same tree": same}
+    return pd.DataFrame.from_dict(rows, orient="index")

@@ -64,3 +64,4 @@ from specdec_lib.show.figures.rows import (
     verifiers,
     versus,
 )
+from specdec_lib.show.figures.scouts import scout_pass

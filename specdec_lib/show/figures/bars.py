@@ -17,7 +17,7 @@ LENGTH_LOOKS = PAYS | {f"{name}, chosen": replace(one, full=True) for name, one 
 GUESSED = "accepted guesses"
 OWN = "the target's own token"
 YIELDS = {GUESSED: Look(SOURCES["draft"]), OWN: Look(SOURCES["target"]), "": Look(INK)}
-PANELS = {"swi": "SWI, counted: yield ÷ price", "tokens_per_round": "tokens per round"}
+PANELS = {"swi": "SWI: yield ÷ price", "tokens_per_round": "tokens per round"}
 PANELS |= {"price": "round, in target passes", "acceptance_rate": "acceptance rate"}
 RIVALS = {"": Look(SOURCES["context"]), "this one": Look(theme.METHODS["cascade"], full=True)}
 RIVALS_ROOM = 78  # characters of a headline right of the longest name, in a wide font
@@ -97,7 +97,9 @@ def film_strip(table: pd.DataFrame) -> go.Figure:
     styles = {name: replace(look, hatch="") for name, look in looks(rows["series"]).items()}
     add_bars(chart, rows, styles, lying=True, width=0.56)
     chart.name_places("y", rows["method"]).start_at_zero("x", 1.36)
-    return chart.titled("Three rounds of one answer, pass by pass; +n: the tokens of a round")
+    return chart.titled(
+        "Three rounds of one answer, pass by pass: too few to rank methods; +n: tokens of a round"
+    )
 
 
 def chain_lengths(table: pd.DataFrame, *, length: int, title: str) -> go.Figure:

@@ -1,7 +1,7 @@
 """Charts over two quantities: cells with numbers in them, the map of break-even, the roofline."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import cycle
 
 import numpy as np
@@ -195,8 +195,9 @@ def _add_levels(chart: Chart, grid: pd.DataFrame) -> None:
 def roofline(
     table: pd.DataFrame, *, bytes_per_second: float, flops_per_second: float, name: str
 ) -> go.Figure:
-    """Points under a machine's bandwidth line and compute roof, each with its share of the lower of
-    the two at its place.
+    """Points under a machine's bandwidth line and compute roof, a measured one with its share of
+    the lower of the two at its place; through it a dotted line of that share of the bandwidth, on
+    which predicted points lie that take its overhead over.
 
     table                                 a row per point: `point` (its name), `intensity`
                                           (FLOP/byte) and `flops_per_second`, both above 0, and
@@ -224,23 +225,33 @@ def roofline(
     _draw_roof(chart.figure, bandwidth, roof, xs, ys[0])
     shares = table["flops_per_second"] / (bandwidth * table["intensity"]).clip(upper=roof)
     rows = marks(table, "intensity", "flops_per_second", series="kind")
-    limit = np.where(rows["x"] < ridge, "bandwidth line", "compute roof")
-    assumed = np.where(rows["series"] == "ours", "assumed ", "")
-    rows["text"] = [
-        f" {escape(point)}:<br> {said}{100 * share:.{0 if share >= 0.01 else 2}f} % of the {lower}"
-        for point, said, share, lower in zip(table["point"], assumed, shares, limit, strict=True)
-    ]
+    said = _shares_in_words(shares, np.where(rows["x"] < ridge, "bandwidth line", "compute roof"))
+    measured = rows["series"] == "paper"
+    rows["text"] = " " + rows["point"].map(escape) + np.where(measured, said, "")
+    for share in shares[measured]:
+        _draw_overhead(chart.figure, share * bandwidth, xs[0], 2 * float(most))
     paper = {"paper": Look(INK, symbol="diamond-open")}
     ours = {"ours": Look(GAIN)}
     add_dots(chart, rows[rows["series"] == "paper"], paper, size=11, by="measured")
     add_dots(chart, rows[rows["series"] == "ours"], ours, size=11, by="predicted")
-    chart.figure.update_traces(textposition="middle right", selector={"mode": "markers+text"})
+    beside = {"mode": "markers+text"}
+    chart.figure.update_traces(textposition="middle right", selector=beside)
+    below = {**beside, "name": "paper, measured"}  # of the dotted line
+    chart.figure.update_traces(textposition="bottom right", selector=below)
     for axis, ends in (("x", xs), ("y", ys)):
         low, high = map(math.log10, ends)
         ticks = [10.0**power for power in range(math.ceil(low), math.floor(high) + 1)]
         words = list(map(theme.with_prefix, ticks))
         chart.count_in_factors(axis, ticks, ends).axis(axis, ticktext=words)
-    return chart.titled(f"{name}: how far below its roof, measured and predicted")
+    return chart.titled(f"{name}: a tree's pass does more work for the same bytes")
+
+
+def _shares_in_words(shares: Iterable[float], limits: Iterable[str]) -> list[str]:
+    """Each share of its limit, in a line below a point's name."""
+    return [
+        f":<br> {100 * share:.{0 if share >= 0.01 else 2}f} % of the {limit}"
+        for share, limit in zip(shares, limits, strict=True)
+    ]
 
 
 def _check_points(table: pd.DataFrame) -> None:
@@ -250,6 +261,16 @@ def _check_points(table: pd.DataFrame) -> None:
     others = table["kind"][~table["kind"].isin(("paper", "ours"))]
     if len(others):
         raise ValueError(f"a point is of the kind paper or ours, got {others.iloc[0]!r}")
+
+
+def _draw_overhead(figure: go.Figure, bandwidth: float, left: float, right: float) -> None:
+    """The line of passes that lose as much to overhead as a measured one."""
+    dotted = {"color": INK, "dash": "dot", "width": 1.5}
+    words = ["", " assumed: the same overhead"]
+    look = {"line": dotted, "showlegend": False, "hoverinfo": "skip", "mode": "lines+text"}
+    heights = [bandwidth * left, bandwidth * right]
+    place = {"x": [left, right], "y": heights, "textposition": "middle right"}
+    figure.add_scatter(**place, **look, text=words, textfont={"size": 12})
 
 
 def _draw_roof(

@@ -27,6 +27,7 @@ LEGEND_ROW = 24
 # pixels
 HEADLINE = 21
 HEADLINE_LETTER = 8.2
+WIDE_HEADLINE_LETTER = 8.5
 Numbers = str | float | Sequence[float] | pd.Series
 
 
@@ -226,6 +227,16 @@ class Chart:
         powers = [2**power for power in range(64) if least <= 2**power <= most]
         return self.count_in_factors("x", powers)
 
+    def _headline_room(self) -> int:
+        """Characters in a line of the headline, which begins right of the first panel's names: in a
+        wide font too, it ends within the figure.
+        """
+        layout: Any = self.figure.layout
+        names = [re.sub("<[^>]*>", "", line) for line in _lines(layout.yaxis.ticktext)]
+        longest = max(map(len, names), default=0)
+        beside = (layout.width - 40 - LETTER * longest) / WIDE_HEADLINE_LETTER
+        return int(min((layout.width - 84) / HEADLINE_LETTER, beside))
+
     def titled(self, text: str, *, plain: str = "", bare: str = "", room: int = 0) -> go.Figure:
         """The figure under a headline, whose last line tells of prompts and machine; it grows by
         what headline, legend and panel names take.
@@ -240,7 +251,7 @@ class Chart:
         if plain == "y":
             self.figure.add_hline(1, **PLAIN)
         layout: Any = self.figure.layout
-        room = room or int((layout.width - 84) / HEADLINE_LETTER)
+        room = room or self._headline_room()
         lines = textwrap.wrap(text, room) + textwrap.wrap(self._behind(bare), room)
         traces: Any = self.figure.data
         names = [trace.name for trace in traces if trace.showlegend]
@@ -273,6 +284,11 @@ class Chart:
             names = " and ".join(_machine(name) for name in sorted(machines))
             said += f"; machine: {names}" if said else f"Machine: {names}"
         return said
+
+
+def _lines(names: Iterable[str] | None) -> list[str]:
+    """The lines of names that are broken."""
+    return [line for name in names or () for line in name.split("<br>")]
 
 
 def _prompts_behind(counts: set[float], bare: str) -> str:

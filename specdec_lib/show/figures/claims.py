@@ -7,6 +7,7 @@ import plotly.graph_objects as go
 from specdec_lib.show.figures.chart import Chart, check, marks, span_of
 from specdec_lib.show.figures.forms import add_dots
 from specdec_lib.show.figures.headings import name_rows, under_headings
+from specdec_lib.show.figures.rows import KIND_NAMES
 from specdec_lib.show.figures.theme import GAIN, INK, LOSS, SOURCES, Look
 
 PRINTED = "printed"
@@ -26,6 +27,7 @@ SAID = {  # of a verdict, in the legend
     "opposite": "ours goes the other way",
     "too few to tell": "too few prompts to tell",
 }
+KINDS = {rf": {kind}$": f": {said}" for kind, said in KIND_NAMES.items()}
 WAYS = {"clock": "by the clock", "counted": "counted", "SWI": "by SWI"}
 ITEMS = ("Table 2", "Table 5")  # of SWI: rows behind the gains that are drawn
 TICKS = (0.25, 0.5, 0.75, 1, 1.5, 2, 3, 4)
@@ -49,7 +51,8 @@ def scorecard(table: pd.DataFrame) -> go.Figure:
     some, inverse = _as_ratios(some)
     order = list(WAYS)
     some = some.sort_values("by", key=lambda own: own.map(order.index), kind="stable")
-    some["name"] = some["claim"] + np.where(inverse[some.index], ", inverse", "")
+    some["name"] = some["claim"].replace(KINDS, regex=True)
+    some["name"] += np.where(inverse[some.index], ", inverse", "")
     some["of"] = some["paper"] + ", " + some["item"] + ", " + some["by"].map(WAYS)
     some["place"], words = under_headings(some, "of", "name")
     counts = some["verdict"].value_counts()

@@ -81,7 +81,8 @@ def kinds(table: pd.DataFrame, *, x_title: str, title: str = "") -> go.Figure:
     check(table, "", "kind series low rate high at_risk")
     place = lanes(table, "kind", "series", 0.6)
     rows = marks(table, place, "rate", series="series", text="rate", **RATES)
-    chart = add_dots(Chart(high=384, x=x_title, y=RATE), rows, size=11)
+    chart = Chart(high=384, x=x_title, y=RATE)
+    add_dots(chart, rows, size=11, beside=True)
     chart.name_places("x", table["kind"]).start_at_zero("y", 1.15, top=1.08)
     return chart.titled(title or f"{ACCEPTED} {x_title.split(',')[0]}")
 
@@ -182,9 +183,9 @@ def ablation(table: pd.DataFrame, *, value_title: str) -> go.Figure:
     check(table, "shape stages sampling", "low value high")
     table, shapes = table.sort_values("stages", kind="stable"), sorted(names_of(table["shape"]))
     by = {"series": "shape", "panel": "sampling", "ends": "low value high", "text": "value"}
-    rows = marks(table, lanes(table, "stages", "shape", 0.34, shapes), "value", **by)
+    rows = marks(table, lanes(table, "stages", "shape", 0.5, shapes), "value", **by)
     chart = Chart(rows["panel"], wide=320, y=value_title)
-    add_dots(chart, rows, looks(shapes), size=11)
+    add_dots(chart, rows, looks(shapes), size=11, beside=True)
     chart.axis("y", range=span_of(rows[["low", "high"]].assign(plain=1.0), 0.1, 0.06))
     chart.name_places("x", table["stages"].map("{} stages".format).replace("1 stages", "1 stage"))
     return chart.titled("One stage against two, for a chain and for a tree", plain="y")

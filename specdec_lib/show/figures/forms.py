@@ -42,6 +42,7 @@ def add_dots(
     size: float = 9,
     bands: bool = False,
     by: str = "",
+    beside: bool = False,
 ) -> Chart:
     """Add a trace of dots per panel and series, with intervals and texts where the marks have them.
 
@@ -50,6 +51,7 @@ def add_dots(
     joined    pixels across the line that joins them along x; 0 for none; `size`: across a dot
     bands     whether intervals are bands behind all lines
     by        where the numbers come from, for the legend: "measured", "counted", "predicted" or ""
+    beside    whether texts stand right of upright dots and not above their intervals
     """
     value = "x" if lying else "y"
     parts = _parts(chart, marks, looks, by, value)
@@ -57,7 +59,7 @@ def add_dots(
         band = own.dropna(subset=["low", "high"]).sort_values("x", kind="stable")
         xs = [*band["x"], *band["x"][::-1]]
         ys = [*band["low"], *band["high"][::-1]]
-        chart.add(_veil(xs, ys, look.colour, name=escape(name), showlegend=False), panel)
+        chart.add(veil(xs, ys, look.colour, name=escape(name), showlegend=False), panel)
     mode = "+".join(["lines"] * bool(joined) + ["markers"] * bool(size))
     for panel, name, look, own in parts:
         own = own.sort_values("x", kind="stable") if joined else own
@@ -69,11 +71,11 @@ def add_dots(
         if "size" in own:
             dots.update(marker={"size": list(own["size"]), "opacity": 0.5})
         chart.add(dots, panel)
-        words_beside(chart, own, lying=lying, away=size)
+        words_beside(chart, own, lying=lying, away=size, beside=beside)
     return chart
 
 
-def _veil(xs: list[float], ys: list[float], colour: str, **shown: object) -> go.Scatter:
+def veil(xs: list[float], ys: list[float], colour: str, **shown: object) -> go.Scatter:
     """A veil in the outline of these points; it may overlap others, on light and on dark paper."""
     faint = f"rgba({','.join(map(str, hex_to_rgb(colour)))},0.18)"
     look = {"mode": "lines", "line": {"width": 0}, "fill": "toself", "fillcolor": faint}
@@ -88,7 +90,7 @@ def add_diagonal(chart: Chart, ends: tuple[float, float], *, name: str, near: fl
             edges = [(1 - near) * low, (1 - near) * high, (1 + near) * high, (1 + near) * low]
             xs = [low, high, high, low]
             said = f"within {100 * near:.0f} %"
-            chart.add(_veil(xs, edges, INK, name=said), panel)
+            chart.add(veil(xs, edges, INK, name=said), panel)
         dotted = {"mode": "lines", "line": {"dash": "dot", "color": INK, "width": 1.5}}
         chart.add(go.Scatter(x=ends, y=ends, name=name, hoverinfo="skip", **dotted), panel)
     chart.axis("x", range=ends).axis("y", range=ends)
@@ -167,19 +169,25 @@ def add_cells(
         chart.figure.add_shape(type="rect", **box, line=line, **chart.panels[panel])
 
 
-def words_beside(chart: Chart, rows: pd.DataFrame, *, lying: bool, away: float = 4) -> None:
+def words_beside(
+    chart: Chart, rows: pd.DataFrame, *, lying: bool, away: float = 4, beside: bool = False
+) -> None:
     """The texts of marks of one panel and series, if they have any, clear of the intervals and
-    `away` pixels off; in a lying chart, left of a mark below 0 and right of others.
+    `away` pixels off; in a lying chart, left of a mark below 0 and right of others. In an upright
+    one they stand above the interval, or `beside` the mark, right of it.
     """
     if "text" not in rows:
         return
     place = {"x": rows["x"], "y": rows["y"]}
     texts = list(rows["text"])
     sides = "top center"
-    place["x" if lying else "y"] = ends_of(rows, "x" if lying else "y")
+    if not beside:
+        place["x" if lying else "y"] = ends_of(rows, "x" if lying else "y")
     if lying:
         texts = [f"{one.text} " if one.x < 0 else f" {one.text}" for one in named_rows(rows)]
         sides = [f"middle {'left' if x < 0 else 'right'}" for x in rows["x"]]
+    elif beside:
+        sides = "middle right"
     clear = {"opacity": 0, "size": 1.6 * away}  # the words stand clear of it
     look = {"mode": "markers+text", "marker": clear, "textfont": {"size": 11}, "hoverinfo": "skip"}
     name = {"name": escape(rows["series"].iloc[0]), "showlegend": False, "cliponaxis": False}

@@ -11,7 +11,7 @@ import plotly.graph_objects as go
 
 from specdec_lib.show.figures.chart import Chart, check, lanes, marks, named_rows, span_of
 from specdec_lib.show.figures.forms import TWO_SIDED, add_bars, add_dots
-from specdec_lib.show.figures.headings import BETWEEN
+from specdec_lib.show.figures.headings import name_rows, under_headings
 from specdec_lib.show.figures.theme import (
     DARK,
     EDITIONS,
@@ -31,6 +31,13 @@ MACHINES = {MEASURED: Look(DARK, symbol="star"), MODELLED: Look(DARK, symbol="ci
 FURTHEST = 0.25  # of a gain from 1, in the colours of a map
 FAMILY_LOOKS = family_looks({**EDITIONS, "": NO_EDITION})
 HEIGHTS = (0.005, 0.01, 0.03, 0.1, 0.3)
+IDEAS = {  # in the words of a heading
+    "tree": "a tree instead of a chain",
+    "second stage": "a scout as the second stage",
+    "copies": "copies of the text, with or without a scout",
+    "cascade": "a cascade instead of one draft",
+    "cascade beside copies": "a cascade beside copies",
+}
 APART = 0.7  # bars between the editions of a waterfall
 
 
@@ -79,11 +86,15 @@ def idea_ratios(
     ends = "ratio_low ratio ratio_high"
     check(table, "panel pair family", f"{ends} idea prompts")
     table = table.assign(first=table["idea"].map(names_of(table["idea"]).index))
-    table = table.sort_values("first", kind="stable")
-    place = lanes(table, "pair", "family", 0.5)
+    table = table.sort_values("first", kind="stable").replace({"idea": IDEAS})
+    place, names = under_headings(table, "idea", "pair")
+    aside = lanes(table, "pair", "family", 0.5)
+    place = place + aside - aside.round()
+    if table["idea"].nunique() == 1:  # which the headline names
+        place, names = place - 1, names[1:]
     by = {"series": "family", "panel": "panel", "ends": ends, "note": "{idea}, {prompts} prompts"}
     rows = marks(table, "ratio", place, **by)
-    high = 60 + 30 * rows["pair"].nunique()
+    high = 60 + 30 * len(names)
     across = rows["panel"].nunique()
     across = across if across <= 4 else 3
     axes = {"": x} if isinstance(x, str) else x
@@ -93,9 +104,7 @@ def idea_ratios(
             chart.axis("x", panel, title=words)
     look = rows["panel"].map(_edition_of) + ", " + rows["family"]
     add_dots(chart, rows.assign(look=look), FAMILY_LOOKS, lying=True, size=8)
-    chart.name_places("y", rows["pair"], longest=44)
-    for edge in rows.groupby("first")["pair"].nunique().cumsum()[:-1]:
-        chart.figure.add_hline(y=edge - 0.5, **BETWEEN)
+    name_rows(chart, names)
     chart.axis("x", range=span_of(rows[["x", "low", "high"]], 0.06, 0.06), nticks=5)
     return chart.titled(title, plain="x")
 

@@ -11,8 +11,9 @@ import plotly.graph_objects as go
 
 from specdec_lib.show.figures import theme
 from specdec_lib.show.figures.chart import Chart, check, groups_of, marks, named_rows, span_of
-from specdec_lib.show.figures.forms import add_dots
+from specdec_lib.show.figures.forms import add_dots, veil
 from specdec_lib.show.figures.theme import (
+    EDITIONS,
     INK,
     SOURCES,
     Look,
@@ -28,6 +29,9 @@ LEAST_RATE = 0.001  # that is drawn on a logarithmic axis
 LEAST_DRAFTS = 5  # that came so far
 NAMES_APART = 0.055  # of the height, between the names at the ends of two lines
 BEST_DEPTH = "the best depth"
+WORST = "down to the worst depth"
+REFERENCE = "reference"
+RUNTIMES = {REFERENCE: Look(INK, symbol="triangle-up"), "fast": EDITIONS["float32"]}
 FACTORS = (0.06, 0.12, 0.25, 0.5, 1, 2, 4, 8, 16, 32, 64)  # on an axis of multiples of one pass
 WHAT_IF = 1048  # pixels that the panels of prices share, each at most 400
 ASIDE = 0.06  # octaves that the outer dots stand beside their budget
@@ -131,7 +135,8 @@ def budget_speed_ups(table: pd.DataFrame, *, title: str = "") -> go.Figure:
     look = {BEST_DEPTH: Look(SOURCES["draft"])}
     add_dots(chart, best.assign(series=BEST_DEPTH), look, **LINES, by="predicted")
     turns = best[best["depth"] != best["depth"].shift()]
-    turns = turns.assign(series=BEST_DEPTH, text=turns["depth"].map("depth {}".format))
+    chart.add(veil([math.nan], [math.nan], SOURCES["draft"], name=WORST))  # of the legend
+    turns = turns.assign(series=BEST_DEPTH, text=turns["depth"].map("from here: depth {}".format))
     add_dots(chart, turns.drop(columns=["low", "high"]), look, size=8, by="predicted")
     rising = best["y"].diff().shift(-1).reindex(turns.index) >= 0
     sides = [f"bottom {'right' if up else 'left'}" for up in rising]  # off the line
@@ -140,7 +145,7 @@ def budget_speed_ups(table: pd.DataFrame, *, title: str = "") -> go.Figure:
     words = f"{top.y:.2f} with {top.budget} guesses"
     star = top.to_frame().T.drop(columns=["low", "high"]).assign(series="the best", text=words)
     add_dots(chart, star, {"the best": Look(INK, symbol="star")}, size=15)
-    headline = "Predicted: which budget is fastest; the band reaches down to the worst depth"
+    headline = "Predicted: which budget is fastest, at which depth"
     return chart.titled(title or headline, plain="y")
 
 
@@ -197,9 +202,10 @@ def what_ifs(table: pd.DataFrame, *, about: str) -> go.Figure:
 
 def latency(table: pd.DataFrame) -> go.Figure:
     """How many times as long as over one row a pass takes, against its rows, on logarithmic axes: a
-    line per runtime over a band between the quartiles, what one row takes written at its end;
-    dotted, in the runtime's colour and on the same scale, the roofline: the least that a pass can
-    take, by the bytes that it reads and the operations that it does. A panel per model.
+    line per runtime over a band between the quartiles, with what one row takes in its name; dotted,
+    in the runtime's colour and on the same scale, but not of the reference runtime, the roofline:
+    the least that a pass can take, by the bytes that it reads and the operations that it does. A
+    panel per model.
 
     table    a row per pass: `model`, `runtime`, `rows`, `context_tokens` (only the middle one is
              drawn), `seconds` (the median) with its quartiles `low_seconds` and `high_seconds`, and
@@ -224,11 +230,13 @@ def latency(table: pd.DataFrame) -> go.Figure:
     )
     note = "{runtime}, {rows} rows: {seconds:.2f} times the {milliseconds:.3g} ms of one"
     rows = marks(table, "rows", "seconds", series="runtime", panel="model", ends=SECONDS, note=note)
-    styles = {name: replace(look, dash="solid") for name, look in looks(rows["series"]).items()}
+    styles = looks(rows["series"]) | RUNTIMES
+    styles = {name: replace(styles[name], dash="solid") for name in names_of(rows["series"])}
     y = "times as long as over one row"
     chart = Chart(rows["panel"], wide=480, high=330, columns=2, x="rows of a pass", y=y)
     add_dots(chart, rows, styles, **{**LINES, "size": 7})
-    roofs = rows.drop(columns=["low", "high"]).assign(y=rows["roof"])
+    roofs = rows[rows["series"] != REFERENCE].drop(columns=["low", "high"])
+    roofs = roofs.assign(y=roofs["roof"])
     for name, look in styles.items():
         own = roofs[roofs["series"] == name].assign(series=f"{name}, roofline")
         dotted = {f"{name}, roofline": Look(look.colour, "dot")}
@@ -236,13 +244,13 @@ def latency(table: pd.DataFrame) -> go.Figure:
     least, top = span_of(pd.concat([rows[["low", "high"]], roofs[["y"]]]))
     ends = (0.87 * min(least, 0.87), 1.15 * top)
     for panel, own in groups_of(rows, "panel"):
-        words = own["runtime"] + own["milliseconds"].map(", {:.2g} ms".format)
+        words = own["runtime"] + own["milliseconds"].map(" (one row: {:.2g} ms)".format)
         _name_ends(chart, own, styles, panel, words, ends)
     chart.figure.update_traces(showlegend=False)
     last = rows["x"].max()
-    chart.count_in_powers(rows["x"]).axis("x", range=[-0.04, math.log10(last) + 0.5])
+    chart.count_in_powers(rows["x"]).axis("x", range=[-0.04, math.log10(last) + 0.85])
     chart.count_in_factors("y", [one for one in FACTORS if ends[0] <= one <= ends[1]], ends)
-    said = f"after {contexts[len(contexts) // 2]} tokens; at each end what one row takes"
+    said = f"after {contexts[len(contexts) // 2]} tokens"
     return chart.titled(f"What more rows cost, {said}; dotted: the roofline, the least time")
 
 

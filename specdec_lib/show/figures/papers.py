@@ -18,6 +18,7 @@ from specdec_lib.show.figures.theme import (
 )
 
 PAPER = "the paper, measured"
+MANY = 6  # pixels across a dot, of one beside the other
 FORETOLD = "predicted at the paper's sizes"
 WHOSE = {
     PAPER: PAPERS[0],
@@ -45,7 +46,9 @@ def paper_speed_ups(table: pd.DataFrame) -> go.Figure:
     high = 60 + (30 + 17 * len(shown)) * len(methods)
     x = "speed-up over plain decoding of the same kind (dotted)"
     chart = Chart(rows["panel"], wide=440, high=high, x=x, gap=0.03)
-    for name in [*shown][::2] + [*shown][1::2]:  # a family per row of the legend
+    ours = [name for name in shown if name not in (PAPER, FORETOLD)]
+    theirs = [name for name in shown if name not in ours]
+    for name in (*ours[:2], *theirs, *ours[2:]):  # an edition per row of the legend
         add_dots(chart, rows[rows["series"] == name], shown, lying=True, size=9)
     span = span_of(rows[["x", "low", "high"]].assign(plain=1.0), 0.05, 0.14)
     chart.axis("x", range=span, showline=True).name_places("y", methods, longest=16)
@@ -72,7 +75,7 @@ def prompt_gains(table: pd.DataFrame, *, before: str, after: str, about: str = "
     x = "prompts, from the least gain to the greatest"
     y = f"speed, {after} ÷ {before}"
     chart = Chart(rows["panel"], wide=930, high=300, columns=1, x=x, y=y)
-    add_dots(chart, rows, size=8)
+    add_dots(chart, rows, size=MANY)
     chart.axis("x", range=[0, most + 1], showticklabels=False, showgrid=False)
     chart.axis("y", range=span_of(rows[["y"]].assign(plain=1.0), 0.06, 0.06))
     slower = rows.groupby("panel", sort=False)["y"].agg(lambda own: (own < 1).mean())
@@ -98,7 +101,7 @@ def walltimes(table: pd.DataFrame) -> go.Figure:
     methods = names_of(rows["method"])
     high = 60 + (22 + 14 * len(styles)) * len(methods)
     x = "measured speed ÷ plain decoding's (dotted)"
-    chart = Chart(wide=780, high=high, x=x)
+    chart = Chart(wide=820, high=high, x=x)
     add_dots(chart, rows, styles, lying=True, size=9).name_places("y", methods, longest=30)
     for edge in range(1, len(methods)):
         chart.figure.add_hline(y=edge - 0.5, **BETWEEN)
@@ -139,7 +142,7 @@ def swi_by_prices(table: pd.DataFrame) -> go.Figure:
         y=y,
         gap=0.03,
     )
-    add_dots(chart, rows, _with_greys(table), size=9)
+    add_dots(chart, rows, _with_greys(table), size=9, joined=1.2)
     chart.name_places("x", table["prices"]).start_at_zero("y", 1.06)
     return chart.titled(
         "SWI of a tuned cascade and of the best drafter alone, by list of prices", plain="y"

@@ -36,6 +36,8 @@ SURVIVAL_BINS = 5  # shades of a text by how likely a guess survives
 # pixels, of the tokens of one proposal
 WIDE_BOX = 40.0
 BETWEEN_BOXES = 10.0
+HEADLINE_LETTER = 8.4
+LOST = "✗"  # the verdict from which on tokens do not count
 
 
 def shapes(table: pd.DataFrame, *, title: str) -> go.Figure:
@@ -181,7 +183,7 @@ def shaded_text(table: pd.DataFrame, *, title: str) -> go.Figure:
 def cascade(tokens: pd.DataFrame, brackets: pd.DataFrame, *, title: str) -> go.Figure:
     """One proposal of a cascade: its tokens in boxes, coloured by who guessed each, with the
     target's verdict above, and below them a bracket per part: who handed it up, by which entry
-    of K.
+    of K. Boxes from the first "✗" on are hollow: they do not count.
 
     tokens      a row per token, in order: `token` (its text), `source` (who guessed it) and
                 `verdict` (what stands above it)
@@ -196,10 +198,13 @@ def cascade(tokens: pd.DataFrame, brackets: pd.DataFrame, *, title: str) -> go.F
     left = INSET + np.cumsum(wide + BETWEEN_BOXES) - wide - BETWEEN_BOXES
     own = tokens.assign(left=left, right=left + wide, top=LINE, bottom=2 * LINE, y=1.5 * LINE)
     own = own.assign(x=left + wide / 2, text=[*map(escape, shown)])
-    traces = [
-        boxes_trace(own[own["source"] == source], look.colour, name=escape(source))
-        for source, look in looks(own["source"]).items()
-    ]
+    own["counts"] = np.logical_and.accumulate(own["verdict"] != LOST)
+    traces = []
+    for source, look in looks(own["source"]).items():
+        some = own[own["source"] == source]
+        traces.append(boxes_trace(some[some["counts"]], look.colour, name=escape(source)))
+        lost = boxes_trace(some[~some["counts"]], look.colour)
+        traces.append(lost.update(line={"width": 1.3, "dash": "dot"}))
     over = own.assign(text=own["verdict"].map(escape), y=LINE / 2)
     traces += [words_trace(own), words_trace(over, 13)]
     ends = own.reset_index(drop=True)
@@ -209,12 +214,13 @@ def cascade(tokens: pd.DataFrame, brackets: pd.DataFrame, *, title: str) -> go.F
         start, stop = ends["left"][one.first], ends["right"][one.last]
         height = 2 * LINE + 14 + 46 * one.level
         paths.append([(start, height - 8), (start, height), (stop, height), (stop, height - 8)])
-        text = wrap(one.said, max(10, int((stop - start) / 6.4)))
+        text = wrap(one.said, max(12, int((stop - start) / 6.4)))
         lines = text.count("<br>") + 1
         words.append({"x": (start + stop) / 2, "y": height + 8 * lines + 2, "text": text})
     traces += [path_trace(paths, {"color": INK, "width": 2}), words_trace(pd.DataFrame(words), 12)]
     deepest = int(brackets["level"].max())
-    size = max(640.0, float(own["right"].max()) + INSET), 2 * LINE + 62 + 46 * deepest
+    wide = max(HEADLINE_LETTER * len(title), float(own["right"].max()) + INSET)
+    size = wide, 2 * LINE + 62 + 46 * deepest
     return sheet(traces, size, title)
 
 

@@ -60,7 +60,7 @@ def tree(
         tree = tree.grown([0], [last], source=EMITTED, scores=[tree.scores[last]])
         labels = (*labels, bonus)
         path = (*path, guesses)
-    table = _with_boxes(nodes(tree, labels=labels, path=path))
+    table = with_boxes(nodes(tree, labels=labels, path=path))
     traces = [*_edges_and_boxes(table), *_words(table.assign(number=tree.tokens), guesses)]
     if bonus is not None:
         star = {"symbol": "star", "size": 13, "color": SOURCES["target"]}
@@ -71,14 +71,18 @@ def tree(
     return pictures.sheet(traces, (width, table["bottom"].max() + 8), title)
 
 
-def _with_boxes(table: pd.DataFrame) -> pd.DataFrame:
-    """The nodes with their boxes, in pixels; a depth is as wide as its longest label."""
-    table["shown"] = [visible(label, LABEL) for label in table["token"]]
+def with_boxes(table: pd.DataFrame, *, left: float = 4.0) -> pd.DataFrame:
+    """The nodes of a tree, each with a box in pixels; a depth is as wide as its longest label.
+
+    table    a row per node, root first: `token` (its text), `depth` and `parent`
+    left     of the root's box
+    """
+    table = table.assign(shown=[visible(label, LABEL) for label in table["token"]])
     size = CHARACTER * table["shown"].str.len() + 14
     widest = size.groupby(table["depth"]).max() + GAP
-    left = table["depth"].map(4.0 + widest.cumsum() - widest)
+    starts = table["depth"].map(left + widest.cumsum() - widest)
     top = 6 + ROW * np.array(leaf_rows(table["parent"].tolist()))
-    box = {"left": left, "top": top, "right": left + size, "bottom": top + 2 * HALF_BOX}
+    box = {"left": starts, "top": top, "right": starts + size, "bottom": top + 2 * HALF_BOX}
     return table.assign(**box, middle=top + HALF_BOX)
 
 

@@ -10,7 +10,17 @@ from specdec_lib.measure.ratios import ALL
 from specdec_lib.show.figures.chart import Chart, check, groups_of, lanes, marks, span_of
 from specdec_lib.show.figures.forms import add_bars, add_dots, words_beside
 from specdec_lib.show.figures.headings import BETWEEN, name_rows, under_headings
-from specdec_lib.show.figures.theme import GAIN, INK, LOSS, SOURCES, Look, looks, names_of, short
+from specdec_lib.show.figures.theme import (
+    EDITIONS,
+    GAIN,
+    INK,
+    LOSS,
+    SOURCES,
+    Look,
+    looks,
+    names_of,
+    short,
+)
 
 BELOW = 0.3  # of the distance between two rows, from a dot to the ticks of what it is made of
 ROOM = 1.28  # of an axis with words right of its dots, against its highest value
@@ -50,7 +60,7 @@ SIBLINGS = {
     "ranked": "guesses ranked under the shared noise",
     "top": "the likeliest guesses",
     "iid": "guesses drawn independently",
-    "distinct": "guesses drawn without replacement",
+    "distinct": "guesses drawn without replacement (of a tree)",
 }
 YIELD = "tokens per round"  # the metric of a stack of which more is better
 SPEED_UPS = "speed_up_low speed_up speed_up_high"
@@ -254,13 +264,14 @@ def off_switches(table: pd.DataFrame) -> go.Figure:
     check(table, "domain edition sampling", SPEED_UPS)
     panels = table["edition"].replace(EDITION_NAMES) + ", " + table["sampling"]
     table = table.replace({"domain": KIND_NAMES})
-    by = {"panel": "panel", "ends": SPEED_UPS}
+    table["edition"] = table["edition"].replace(EDITION_NAMES)
+    by = {"panel": "panel", "series": "edition", "ends": SPEED_UPS}
     rows = marks(table.assign(panel=panels), "speed_up", lanes(table, "domain"), **by)
     across = rows["panel"].nunique()
     high = 80 + 26 * table["domain"].nunique()
-    x = "speed with the off-switch ÷ without (dotted)"
+    x = "speed with it ÷ without"
     chart = Chart(rows["panel"], wide=960 / across, high=high, columns=across, x=x, gap=0.02)
-    add_dots(chart, rows, {"": Look(SOURCES["draft"])}, lying=True)
+    add_dots(chart, rows, EDITIONS, lying=True)
     chart.axis("x", range=span_of(rows[["x", "low", "high"]].assign(plain=1.0), 0.06, 0.06))
     chart.name_places("y", rows["domain"], longest=32)
     headline = "What an off-switch changes for a draft that was not tuned, by the kind of prompt"
@@ -293,7 +304,7 @@ def versus(table: pd.DataFrame) -> go.Figure:
     by["note"] = "{prompts} prompts"
     rows = marks(table, "ms_per_token", place, **by, text="ms_per_token")
     x = "milliseconds per token, measured, logarithmic"
-    chart = Chart(rows["panel"], wide=430, high=60 + 25 * len(order), x=x, gap=0.03)
+    chart = Chart(rows["panel"], wide=470, high=60 + 25 * len(order), x=x, gap=0.03)
     add_dots(chart, rows, lying=True).name_places("y", order, longest=40)
     owners = table.drop_duplicates("row").set_index("row").loc[order, "whose"]
     for edge in np.flatnonzero(owners.to_numpy()[1:] != owners.to_numpy()[:-1]):
