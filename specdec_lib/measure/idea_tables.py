@@ -58,7 +58,7 @@ WORTH = {  # what README says of both papers' ideas
     "cascade: vertical, a draft reviews Max-Gram": (VERTICAL, SPECULATIVE),
     "cascade: horizontal, Max-Gram guesses last": (HORIZONTAL, SPECULATIVE),
     "the vertical cascade, beside a tree behind copies": (VERTICAL, TREE + COPIED),
-    "beyond both: copies first, else a tree": (TREE + COPIED, TREE),
+    "beyond both: a tree behind copies, not a tree alone": (TREE + COPIED, TREE),
 }
 
 
