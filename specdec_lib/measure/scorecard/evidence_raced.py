@@ -9,11 +9,18 @@ from specdec_lib.measure.scorecard.evidence import Evidence
 from specdec_lib.workload import Ladder
 
 
-def raced_ideas(temperature: str = "", family: str = "", domain: str = "") -> pd.DataFrame:
-    """The stored rows of the target in float32: all, or those of a temperature, a family of prompts
-    and a domain.
+def raced_ideas(
+    temperature: str = "",
+    family: str = "",
+    domain: str = "",
+    *,
+    machine: str = RACED,
+    edition: str = "exact",
+) -> pd.DataFrame:
+    """The stored rows of a machine and an edition of the target: all, or those of a temperature, a
+    family of prompts and a domain.
     """
-    found = stored_ideas(RACED).query("edition == 'exact'")
+    found = stored_ideas(machine).query("edition == @edition")
     if temperature:
         found = found[found.temperature == float(temperature)]
     if family:
@@ -22,12 +29,20 @@ def raced_ideas(temperature: str = "", family: str = "", domain: str = "") -> pd
 
 
 def raced_idea(
-    ladder: Ladder, method: str, base: str, temperature: str, family: str, domain: str = ""
+    ladder: Ladder,
+    method: str,
+    base: str,
+    temperature: str,
+    family: str,
+    domain: str = "",
+    *,
+    machine: str = RACED,
+    edition: str = "exact",
 ) -> Evidence:
     """Tokens per second of a method ÷ another's on the prompts of a family, and the settings of
     both; nothing where the family, or its domain, was not raced.
     """
-    rows = raced_ideas(temperature, family, domain)
+    rows = raced_ideas(temperature, family, domain, machine=machine, edition=edition)
     if rows.empty:
         return Evidence(facts={"own_setting": "not raced", "base_setting": "not raced"})
     both = rows.pivot(index="prompt", columns="method", values=["tokens", "seconds"])

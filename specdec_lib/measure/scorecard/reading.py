@@ -3,6 +3,7 @@
 import math
 import tomllib
 from collections.abc import Callable, Mapping
+from functools import partial
 from itertools import chain, product
 from pathlib import Path
 from typing import Literal
@@ -59,16 +60,40 @@ class Block(BaseModel):
 
 def read_claims(ladder: Ladder) -> list[Claim]:
     """Every table, figure and claim of both papers, in their order, beside what was measured."""
+    return _read(ladder, EVIDENCE, RACED)
+
+
+def raced_claims(ladder: Ladder, machine: str, edition: str = "exact") -> list[Claim]:
+    """Those that the race of ideas decides, as it did on a machine with the target in an edition;
+    ours is NaN where the machine did not race on such prompts.
+    """
+    own = {
+        name: partial(evidence, machine=machine, edition=edition)
+        for name, evidence in OF_RACE.items()
+    }
+    return _read(ladder, own, machine)
+
+
+def _read(
+    ladder: Ladder, evidence_by_name: Mapping[str, Callable[..., Evidence]], machine: str
+) -> list[Claim]:
+    """The claims of claims.toml, or those with one of these kinds of evidence if some are left
+    out.
+    """
     written = tomllib.loads(CLAIMS.read_text(encoding="utf-8"))
-    about = {**model_sizes(ladder), "raced": RACED}
+    about = {**model_sizes(ladder), "raced": machine}
     found = []
     for block in map(Block.model_validate, written["claims"]):
+        if evidence_by_name is not EVIDENCE and not (
+            block.ours and block.ours["evidence"] in evidence_by_name
+        ):
+            continue
         for rows in product(*block.each):
             values = dict(chain.from_iterable(row.items() for row in rows))
             printed = _printed(block.printed, values)
             if block.where_printed and math.isnan(printed):
                 continue
-            evidence = _evidence(block, values, ladder)
+            evidence = _evidence(block, values, ladder, evidence_by_name)
             known = {**about, **values, **evidence.facts}
             found.append(_claim(block, known, written["texts"], printed, evidence))
     return found
@@ -117,12 +142,17 @@ def _in_words(value: object) -> str:
     return "" if value is None or value != value else str(value)
 
 
-def _evidence(block: Block, values: Values, ladder: Ladder) -> Evidence:
+def _evidence(
+    block: Block,
+    values: Values,
+    ladder: Ladder,
+    evidence_by_name: Mapping[str, Callable[..., Evidence]],
+) -> Evidence:
     """What was measured; nothing where a combination says that nothing was."""
     if block.ours is None or values.get("by") == "nothing":
         return Evidence()
     given = {name: text.format_map(values) for name, text in block.ours.items()}
-    return EVIDENCE[given.pop("evidence")](ladder, **given)
+    return evidence_by_name[given.pop("evidence")](ladder, **given)
 
 
 def _claim(
