@@ -7,6 +7,7 @@ import pandas as pd
 from specdec_lib.measure.idea_tables import claims_beside_clock, raced_machines, stored_ideas
 from specdec_lib.measure.machine import stored_clocked
 from specdec_lib.measure.price_map import timed_prices
+from specdec_lib.measure.race_table import RACED
 from specdec_lib.measure.watching import race_speeds, stored_watched
 from specdec_lib.workload.published import published
 
@@ -89,6 +90,19 @@ def test_what_notebook_04_says_of_a_tuned_cascade_and_of_prices_is_so():
     theirs = published("cascade.text.prices").set_index("model").pw
     for name, place in {"middle": "t5-base", "draft": "t5-small"}.items():
         assert 0.4 < ours[name] / theirs[place] < 1.25  # about as cheap
+
+
+def test_what_notebook_05_says_of_sweeps_is_so():
+    swept = stored_clocked("sweeps", RACED).query("kind != 'autoregressive'")
+    by_heat = swept[swept.domain == "chat"].pivot(
+        index="draft", columns="temperature", values="speed_up"
+    )
+    assert (by_heat[1.5] < 0.85 * by_heat[0.0]).all() and (by_heat[1.5] < 1.2).all()
+    assert (by_heat[[0.5, 1.0, 1.5]].diff(axis=1).iloc[:, 1:] < 0).all(axis=None)
+    by_kind = swept[swept.temperature == 0].pivot(
+        index="draft", columns="domain", values="speed_up"
+    )
+    assert (by_kind.idxmin(axis=1) == "summary").all()
 
 
 def test_what_notebook_07_says_of_look_up_at_temperature_1_is_so():

@@ -217,19 +217,6 @@ def test_what_notebook_05_says_of_predictions_and_the_roofline_is_so():
     assert costs.first().min() < 0 and costs.first().max() < 0.05  # a few percent, and below 0
 
 
-def test_what_notebook_05_says_of_sweeps_is_so():
-    swept = stored_clocked("sweeps", RACED).query("kind != 'autoregressive'")
-    by_heat = swept[swept.domain == "chat"].pivot(
-        index="draft", columns="temperature", values="speed_up"
-    )
-    assert (by_heat[1.5] < 0.85 * by_heat[0.0]).all() and (by_heat[1.5] < 1.2).all()
-    assert (by_heat[[0.5, 1.0, 1.5]].diff(axis=1).iloc[:, 1:] < 0).all(axis=None)
-    by_kind = swept[swept.temperature == 0].pivot(
-        index="draft", columns="domain", values="speed_up"
-    )
-    assert (by_kind.idxmin(axis=1) == "summary").all()
-
-
 def test_what_notebook_05b_says_of_what_to_pick_is_so():
     ways = pd.read_csv(FIGURES / "05b_versus.csv")
     for _, own in ways.groupby("sampling"):
