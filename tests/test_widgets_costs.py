@@ -149,8 +149,8 @@ def panel(drawn):
 
 def sent(figure):
     """What of a figure a notebook sends to its page as JSON: all but arrays of numbers."""
-    as_lists = {"default": lambda values: values.tolist(), "allow_nan": False}
-    return json.dumps(go.Figure(figure).to_dict(), **as_lists)
+    known = go.Figure(figure).to_dict()
+    return json.dumps(known, default=lambda values: values.tolist(), allow_nan=False)
 
 
 def test_what_a_plan_sends_to_the_page_is_json(panel):
