@@ -15,6 +15,7 @@ from PIL.PngImagePlugin import PngInfo
 
 from specdec_lib.core.files import figures_folder, write_whole
 from specdec_lib.show import saving
+from specdec_lib.suite.notebook import small_image
 
 STORED = Path(__file__).resolve().parents[1] / "figures"
 TABLE = pd.DataFrame({"token": ['"', "\n"], "distribution": "draft", "probability": [1 / 3, 2 / 3]})
@@ -201,3 +202,15 @@ def test_an_image_for_a_notebook_is_small_and_of_the_figures_size() -> None:
     image = saving.still(go.Figure(go.Bar(y=[1, 2, 3]), {"width": 800, "height": 450}))
     content = base64.b64decode(image["image/png"])
     assert len(content) < 12_000 and Image.open(BytesIO(content)).size == (800, 450)
+
+
+def test_a_notebooks_image_keeps_the_colour_of_a_small_mark(tmp_path):
+    """Control: a median cut, which splits by counts, makes it grey."""
+    greys = np.add.outer(np.arange(400), np.arange(400)) % 256
+    page = np.repeat(greys[:, :, None], 3, axis=2).astype("uint8")
+    page[200:206, 200:206] = blue = (0, 114, 178)
+    Image.fromarray(page).save(tmp_path / "page.png")
+    small = Image.open(BytesIO(small_image(tmp_path / "page.png"))).convert("RGB")
+    assert small.size == (400, 400) and small.getpixel((203, 203)) == blue
+    cut = Image.fromarray(page).quantize(64, method=Image.Quantize.MEDIANCUT).convert("RGB")
+    assert len(set(cut.getpixel((203, 203)))) == 1

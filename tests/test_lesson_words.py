@@ -7,6 +7,7 @@ import pandas as pd
 from specdec_lib.measure.idea_tables import claims_beside_clock, raced_machines, stored_ideas
 from specdec_lib.measure.machine import stored_clocked
 from specdec_lib.measure.price_map import timed_prices
+from specdec_lib.measure.race_table import RACED
 from specdec_lib.measure.watching import race_speeds, stored_watched
 from specdec_lib.workload.published import published
 
@@ -63,7 +64,7 @@ def test_what_notebook_04_says_of_the_surface_and_of_the_rivals_is_so():
 def test_what_notebook_03_says_of_prompts_is_so():
     each = pd.read_csv(FIGURES / "03b_prompts.csv").query("sampling == 'greedy'")
     slower = (each.after < each.before).groupby(each.kind).agg(["sum", "mean"])
-    assert 0.15 < slower["sum"].sum() / len(each) < 0.25  # about a fifth
+    assert 0.2 < slower["sum"].sum() / len(each) < 0.25  # nearly a quarter
     assert slower["mean"].idxmax() == "code"
 
 
@@ -91,21 +92,44 @@ def test_what_notebook_04_says_of_a_tuned_cascade_and_of_prices_is_so():
         assert 0.4 < ours[name] / theirs[place] < 1.25  # about as cheap
 
 
+def test_what_notebook_05_says_of_sweeps_is_so():
+    swept = stored_clocked("sweeps", RACED).query("kind != 'autoregressive'")
+    by_heat = swept[swept.domain == "chat"].pivot(
+        index="draft", columns="temperature", values="speed_up"
+    )
+    assert (by_heat[1.5] < 0.85 * by_heat[0.0]).all() and (by_heat[1.5] < 1.2).all()
+    assert (by_heat[[0.5, 1.0, 1.5]].diff(axis=1).iloc[:, 1:] < 0).all(axis=None)
+    by_kind = swept[swept.temperature == 0].pivot(
+        index="draft", columns="domain", values="speed_up"
+    )
+    assert (by_kind.idxmin(axis=1) == "summary").all()
+
+
 def test_what_notebook_07_says_of_look_up_at_temperature_1_is_so():
     rules = pd.read_csv(FIGURES / "07_verifiers.csv").query("sampling == 'T = 1'")
     by = rules.set_index(["shape", "siblings", "rule"]).tokens_per_round
     tree = "tree 2·2·1"
+    assert abs(by[tree, "iid", "k_seq"] / by[tree, "iid", "reject"] - 1) < 0.01  # level
     assert by[tree, "ranked", "look_up"] < by[tree, "distinct", "reject"]
     chain = by["chain of 4"].drop("bound", level="rule")
     assert by["chain of 4", "ranked", "look_up"] < chain.xs("reject", level="rule").max()
 
 
 def test_what_notebook_08_says_of_prices_and_clocks_is_so():
-    """Half of the predicted gains lie near the clock's; the worst is nearly ten percent off."""
+    """Over all editions and samplers, half of the predicted gains lie near the clock's; the worst
+    is nearly ten percent off. Two machines' clocks differ by more, also with the same settings.
+    """
     errors = []
+    clocks = []
+    same = []
+    pair = ["vertical cascade", "speculative decoding"]
     for machine in raced_machines():
         stored, passes = stored_ideas(machine), stored_clocked("passes", machine)
-        for _, own in stored.groupby(["edition", "temperature"]):
+        for place, own in stored.groupby(["edition", "temperature"]):
             found = claims_beside_clock(own, passes)
             errors += (found.predicted / found.ratio - 1).abs().tolist()
+            if place == ("exact", 0.0):
+                clocks.append(found.ratio["vertical cascade"])
+                same.append(own[own.method.isin(pair)].groupby("method").setting.unique().str[0])
     assert 0.085 < max(errors) < 0.1 and sorted(errors)[len(errors) // 2] < 0.03
+    assert same[0].equals(same[1]) and max(clocks) / min(clocks) > 1.1

@@ -1,8 +1,11 @@
 """The explorers of a pass, of break-even and of a plan: their numbers are those of theory."""
 
+import json
+import math
 from itertools import product
 
 import pandas as pd
+import plotly.graph_objects as go
 import pytest
 
 from specdec_lib import theory
@@ -142,6 +145,19 @@ SOURCES = {"draft": Source([0.5, 0.15, 0.1], DRAFT), "middle": Source([0.6, 0.2]
 @pytest.fixture
 def panel(drawn):
     return widgets.plan_explorer(SOURCES, TARGET, TREE, PLAIN)
+
+
+def sent(figure):
+    """What of a figure a notebook sends to its page as JSON: all but arrays of numbers."""
+    known = go.Figure(figure).to_dict()
+    return json.dumps(known, default=lambda values: values.tolist(), allow_nan=False)
+
+
+def test_what_a_plan_sends_to_the_page_is_json(panel):
+    """Control: a list with NaN, which is none."""
+    assert all(sent(getattr(one, "figure", one)) for one in panel.figures)
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        sent(go.Figure(go.Scatter(x=[math.nan], y=[1.0])))
 
 
 def drawn_speeds(drawn, wanted):

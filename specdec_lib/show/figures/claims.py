@@ -19,14 +19,6 @@ VERDICTS = {
     "opposite": Look(LOSS, symbol="x"),
     "too few to tell": Look(INK, symbol="square-open"),
 }
-SAID = {  # of a verdict, in the legend
-    "reproduced": "reproduced, within a fifth",
-    "larger": "ours is larger",
-    "smaller": "ours is smaller",
-    "compatible, too wide": "interval too wide to tell",
-    "opposite": "ours goes the other way",
-    "too few to tell": "too few prompts to tell",
-}
 KINDS = {rf": {kind}$": f": {said}" for kind, said in KIND_NAMES.items()}
 WAYS = {"clock": "by the clock", "counted": "counted", "SWI": "by SWI"}
 ITEMS = ("Table 2", "Table 5")  # of SWI: rows behind the gains that are drawn
@@ -56,7 +48,7 @@ def scorecard(table: pd.DataFrame) -> go.Figure:
     some["of"] = some["paper"] + ", " + some["item"] + ", " + some["by"].map(WAYS)
     some["place"], words = under_headings(some, "of", "name")
     counts = some["verdict"].value_counts()
-    called = {name: f"{SAID[name]} ({counts[name]})" for name in VERDICTS if name in counts}
+    called = {name: f"{name} ({counts[name]})" for name in VERDICTS if name in counts}
     some["said"] = some["verdict"].map(called)
     ours = marks(some, "ours", "place", series="said", ends="low ours high", note="{verdict}")
     theirs = marks(some, "paper_value", "place").assign(series=PRINTED)

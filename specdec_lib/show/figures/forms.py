@@ -75,8 +75,12 @@ def add_dots(
     return chart
 
 
-def veil(xs: list[float], ys: list[float], colour: str, **shown: object) -> go.Scatter:
-    """A veil in the outline of these points; it may overlap others, on light and on dark paper."""
+def veil(
+    xs: Sequence[float | None], ys: Sequence[float | None], colour: str, **shown: object
+) -> go.Scatter:
+    """A veil in the outline of these points (None: none); it may overlap others, on light and on
+    dark paper.
+    """
     faint = f"rgba({','.join(map(str, hex_to_rgb(colour)))},0.18)"
     look = {"mode": "lines", "line": {"width": 0}, "fill": "toself", "fillcolor": faint}
     return go.Scatter(x=xs, y=ys, **look, **shown, hoverinfo="skip")

@@ -135,7 +135,7 @@ def budget_speed_ups(table: pd.DataFrame, *, title: str = "") -> go.Figure:
     look = {BEST_DEPTH: Look(SOURCES["draft"])}
     add_dots(chart, best.assign(series=BEST_DEPTH), look, **LINES, by="predicted")
     turns = best[best["depth"] != best["depth"].shift()]
-    chart.add(veil([math.nan], [math.nan], SOURCES["draft"], name=WORST))  # of the legend
+    chart.add(veil([None], [None], SOURCES["draft"], name=WORST))  # for the legend; NaN is no JSON
     turns = turns.assign(series=BEST_DEPTH, text=turns["depth"].map("from here: depth {}".format))
     add_dots(chart, turns.drop(columns=["low", "high"]), look, size=8, by="predicted")
     rising = best["y"].diff().shift(-1).reindex(turns.index) >= 0
