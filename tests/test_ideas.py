@@ -17,6 +17,7 @@ from specdec_lib.measure.idea_tables import PAIRS, compare_ideas
 from specdec_lib.measure.ideas import (
     COLUMNS,
     IdeasPlan,
+    disturbed,
     measure_ideas,
     race_ideas,
     read_finished,
@@ -213,6 +214,28 @@ def test_settings_that_are_chosen_anew_are_raced_anew(small, tmp_path, monkeypat
     small.clear()
     race_ideas(place, prompts, plan, BUSY)
     assert not small, "a table goes on with the settings that it has"
+
+
+def test_prompts_that_something_slowed_are_raced_again(small, tmp_path, monkeypatch):
+    monkeypatch.setattr(ideas, "cache_folder", lambda: tmp_path / "cache")
+    monkeypatch.setattr(ideas, "ideas_file", lambda *_, **__: tmp_path / "none.csv")
+    plan, place = IdeasPlan(("exact",), "middle", 8), tmp_path / "mine.csv"
+    prompts = chosen_prompts("chat", "held-out", 3)
+    found = race_ideas(place, prompts, plan, BUSY).reset_index(drop=True)
+    plain = (found.method == AUTOREGRESSIVE) & (found.temperature == 0)
+    late = plain & (found.prompt == prompts[1].name)
+    found["seconds"] = found.tokens * 1.0
+    found.loc[late, "seconds"] *= 1.3
+    assert list(disturbed(found, 1.2).index) == list(found.index[late])
+    assert disturbed(found, 1.4).empty
+    found.to_csv(place, index=False)
+    small.clear()
+    again = race_ideas(place, prompts, replace(plan, again=1.2), BUSY)
+    assert small == [prompts[1].name] and len(again) == len(found)
+    assert set(again[again.seconds < again.tokens].prompt) == {prompts[1].name}
+    small.clear()
+    race_ideas(place, prompts, plan, BUSY)
+    assert not small
 
 
 def test_another_table_is_refused(tmp_path):

@@ -6,7 +6,7 @@ A table that is half finished goes on: rows of the same code and drafts are not 
 
 import math
 import platform
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -25,7 +25,7 @@ from specdec_lib.measure.machine import clocked_file, clocked_here, machine_name
 from specdec_lib.measure.quiet import Quiet
 from specdec_lib.measure.racing import WARM_UP, race, race_prompts
 from specdec_lib.measure.ratios import sampling_of
-from specdec_lib.measure.row_cache import Row, RowCache
+from specdec_lib.measure.row_cache import Row, RowCache, key_of
 from specdec_lib.measure.settings.ideas import (
     METHODS,
     Candidate,
@@ -56,6 +56,7 @@ class IdeasPlan:
     model      of the ladder that drafts
     tokens     new ones per prompt, at most
     retune     choose the settings anew: rows of other settings are not known
+    again      race the prompts of `disturbed` rows again; 0 for none
     """
 
     editions: Sequence[str] = tuple(EDITIONS)
@@ -63,6 +64,7 @@ class IdeasPlan:
     tokens: int = 128
     seed: int = 0
     retune: bool = False
+    again: float = 0.0
 
 
 def ideas_file(machine: str, *, published: bool = False) -> Path:
@@ -98,13 +100,27 @@ def measure_ideas(
     known = finished
     for name, value in same.items():
         known = known[known[name] == value]
+    known = known.reset_index(drop=True)
+    late = disturbed(known, plan.again).index if plan.again else known.index[:0]
     for edition in plan.editions:
         ladder = racing_ladder(edition)
         for sampler in SAMPLERS:
             place = {"edition": edition, "temperature": sampler.temperature}
             rows = known[(known.edition == edition) & (known.temperature == sampler.temperature)]
-            found = _one_group(ladder, sampler, prompts, plan, quiet, rows)
+            slow = rows.index.isin(late)
+            found = _one_group(ladder, sampler, prompts, plan, quiet, rows, {*rows.prompt[slow]})
             yield found.assign(**place, top_k=sampler.top_k or 0, **same)[COLUMNS]
+
+
+def disturbed(rows: pd.DataFrame, times: float) -> pd.DataFrame:
+    """The rows of plain decoding that took more than so many times as long per token as the
+    quickest quarter of its rows with the same edition of the target: something slowed the machine
+    that uses no processor time here, such as a neighbour that uses its memory.
+    """
+    plain = rows[rows.method == AUTOREGRESSIVE]
+    pace = plain.seconds / plain.tokens
+    usual = pace.groupby(plain.edition).transform(lambda own: own.quantile(0.25))
+    return plain[pace > times * usual]
 
 
 def _same(plan: IdeasPlan) -> dict[str, str | int]:
@@ -126,8 +142,11 @@ def _one_group(
     plan: IdeasPlan,
     quiet: Quiet,
     known: pd.DataFrame,
+    late: Set[str],
 ) -> pd.DataFrame:
-    """The rows of one edition and sampler: those that are known for a prompt, else raced."""
+    """The rows of one edition and sampler: those that are known for a prompt, else raced; prompts
+    whose names are in `late` are raced again.
+    """
     sampling = sampling_of(sampler.temperature, sampler.top_k)
     named = f"{ladder.target.runtime}, {sampling}"
     candidates = idea_settings(ladder, sampler, plan.model)
@@ -138,9 +157,13 @@ def _one_group(
     racing = _contenders(ladder, candidates, chosen)
     known = known[known.setting == known.method.map(chosen)]
     whole = known.groupby("prompt").filter(lambda rows: len(rows) == len(METHODS))
+    whole = whole[~whole.prompt.isin(late)]
     asked = {prompt.name: prompt.domain for prompt in prompts}
     due = [prompt for prompt in prompts if prompt.name not in set(whole.prompt)]
     folder = _folder(plan, named, chosen)
+    for prompt in due:
+        if prompt.name in late:
+            RowCache(folder).write(key_of(prompt), [])
     limits = {"tokens": plan.tokens, "seed": plan.seed, "folder": folder, "quiet": quiet}
     raced = race_prompts(racing, ladder, tqdm(due, named, mininterval=1), **limits)
     new = pd.DataFrame([_row(trial) for trials in raced for trial in trials])
@@ -297,4 +320,5 @@ def with_others(found: pd.DataFrame, before: pd.DataFrame) -> pd.DataFrame:
     prompts = [before[key] for key in [*keys, "prompt"]]
     equal = ~pd.Series(other, before.index).groupby(prompts).transform("any")
     others = before[(~raced | equal) & ~(raced & before.prompt.isin(found.prompt))]
-    return pd.concat([found, others]) if len(others) else found
+    both = pd.concat([found, others]) if len(others) else found
+    return both.sort_values(keys, kind="stable")  # pages show them in the table's order

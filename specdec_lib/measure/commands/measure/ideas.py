@@ -30,6 +30,13 @@ def ideas(
     max_new_tokens: MaxNewTokens = 128,
     threads: Annotated[int, Parameter(help="of torch")] = 1,
     retune: Annotated[bool, flag("choose the settings anew, and race where they changed")] = False,
+    again: Annotated[
+        float,
+        Parameter(
+            help="race prompts again on which plain decoding took more than so many times as long"
+            " per token as its quickest quarter (0: none)"
+        ),
+    ] = 0.0,
     busy: Annotated[bool, flag("time it though other programs run")] = False,
     csv: Csv = None,
 ) -> None:
@@ -49,7 +56,9 @@ def ideas(
 
     use_threads(threads)  # before the machine is named: its threads are part of the name
     (place,) = table_places(csv, prompts, ideas_file(machine_name()))
-    plan = IdeasPlan(tuple(editions or IdeasPlan.editions), model, max_new_tokens, retune=retune)
+    plan = IdeasPlan(
+        tuple(editions or IdeasPlan.editions), model, max_new_tokens, retune=retune, again=again
+    )
     found = race_ideas(place, judged_prompts(prompts, limit), plan, Quiet(busy))
     write_csv(found, place, 6)
     if place is not None:
