@@ -27,6 +27,7 @@ from specdec_lib.measure.racing import WARM_UP, race, race_prompts
 from specdec_lib.measure.ratios import sampling_of
 from specdec_lib.measure.row_cache import Row, RowCache, key_of
 from specdec_lib.measure.settings.ideas import (
+    AUTOREGRESSIVE,
     METHODS,
     Candidate,
     chosen_settings,
