@@ -74,7 +74,7 @@ def test_what_notebook_03_says_of_the_step_from_speculative_to_staged_is_so():
     step = by.staged / by.speculative
     printed = step.index.get_level_values("whose").str.startswith("the paper")
     assert printed.sum() == 2 and step[printed].min() > 4 / 3
-    assert step[~printed].max() < 1.13 and len(step) > 2  # an eighth at most
+    assert step[~printed].max() < 1.2 and len(step) > 2  # less than a fifth
     moved = pd.read_csv(FIGURES / "03b_bandwidth.csv")
     moved = moved.pivot(index="sampling", columns="method", values=["paper", "ours"])
     for whose in ("paper", "ours"):
@@ -133,3 +133,17 @@ def test_what_notebook_08_says_of_prices_and_clocks_is_so():
                 same.append(own[own.method.isin(pair)].groupby("method").setting.unique().str[0])
     assert 0.085 < max(errors) < 0.1 and sorted(errors)[len(errors) // 2] < 0.03
     assert same[0].equals(same[1]) and max(clocks) / min(clocks) > 1.1
+
+
+def test_what_notebook_05b_says_of_what_to_pick_is_so():
+    ways = pd.read_csv(FIGURES / "05b_versus.csv")
+    for _, own in ways.groupby("sampling"):
+        by = own.set_index(["whose", "name"]).ms_per_token
+        assert by["int8", "plain decoding"] < by["float32"].min()
+        assert (
+            by["float32", "plain decoding"] < by[by.index.get_level_values(0).str[0] == "H"].min()
+        )
+    fastest = ways.loc[ways.groupby("sampling").ms_per_token.idxmin()].set_index("sampling")
+    assert (fastest.whose == "int8").all() and set(fastest.name) == {"tree behind copies"}
+    drawn = ways[ways.sampling != "greedy"].set_index(["whose", "name"]).ms_per_token
+    assert drawn["int8", "vertical cascade"] < 1.01 * drawn.min()  # level with it

@@ -28,7 +28,11 @@ def test_what_notebook_04_says_of_the_parts_of_a_cascade_is_so():
     exact = gains.loc["speed, float32"]
     assert (exact < 1.03).all(axis=None)
     assert (exact < 1).to_numpy().mean() > 0.5  # most lose
-    assert (gains.loc["speed, int8"]["vertical only"] > 1.05).all()
+    quick = gains.loc["speed, int8"]
+    greedy = quick.loc["greedy"]
+    assert (greedy["vertical only"] > 1.03).all()
+    assert (greedy.drop(columns="vertical only").max(axis=1) < greedy["vertical only"]).all()
+    assert (quick.drop(index="greedy") < 1.06).all(axis=None)
 
 
 def test_what_notebook_06_says_a_staged_tree_adds_is_so():
@@ -48,25 +52,27 @@ def test_what_notebook_06_says_of_each_idea_is_so():
     paired = whole.set_index(["pair", "family", "edition", "sampling"]).sort_index()
     tree, scout = paired.loc["tree ÷ chain"], paired.loc["chain, scout ÷ chain"]
     trees = paired[paired.idea == "tree"]
-    assert abs(trees.ratio.max() - 9 / 8) < 0.01 and (tree.ratio_low > 1).sum() == len(tree) - 1
-    level = trees[trees.ratio_low <= 1].droplevel("pair").index.unique()
-    assert level.tolist() == [("published prompts", "int8", "T = 1, top-k 50")]
-    assert (scout.xs("int8", level="edition").ratio_low > 1).all() and scout.ratio.max() < 1.03
+    assert 7 / 6 < trees.ratio.max() < 1.19 and (tree.ratio_low > 1).sum() == len(tree) - 1
+    slower = trees[trees.ratio_high < 1].droplevel("pair").index.unique()
+    assert slower.tolist() == [("published prompts", "int8", "T = 1, top-k 50")]
     fed = paired.loc["tree, scout ÷ tree"]
-    assert not (fed.ratio_low > 1).any() and (fed.ratio_high < 1).sum() == 3
+    assert pd.concat([scout, fed]).ratio.round(2).between(0.98, 1.02).all()
     vertical = "vertical cascade ÷ speculative decoding"
     cascades = paired[paired.idea == "cascade"].drop(index="comb of both ÷ speculative decoding")
     comb = paired.loc["comb of both ÷ speculative decoding"]
     assert (comb.xs("T = 1, top-k 50", level="sampling").ratio_low > 1).sum() == 2
-    assert comb[comb.ratio_high < 1].index.tolist() == [("embedded prompts", "float32", "greedy")]
+    assert not (comb.xs("greedy", level="sampling").ratio_low > 1).any()
+    quickest = paired.loc[vertical].xs("int8", level="edition")
+    assert (quickest.ratio_low > 1).sum() == 3
     ends = paired.loc["horizontal cascade ÷ speculative decoding"]
     quick = ends.xs("int8", level="edition")
-    assert (ends.xs("float32", level="edition").ratio_high < 1).all() and (quick.ratio > 1).all()
-    assert 0 < (quick.ratio_low > 1).sum() < len(quick)  # not measurably everywhere
+    assert (ends.xs("float32", level="edition").ratio_high < 1).all()
+    assert quick.index[quick.ratio_low > 1].tolist() == [("published prompts", "greedy")]
     both = paired.loc["vertical and horizontal ÷ speculative decoding"]
-    assert (both.ratio_high < 1).groupby(level="edition").sum().to_dict() == {
-        "float32": 4,
-        "int8": 1,
+    quick = both.xs("int8", level="edition")
+    assert (quick.ratio_low > 1).groupby(level="sampling").sum().to_dict() == {
+        "T = 1, top-k 50": 0,
+        "greedy": 2,
     }
     gains = cascades.xs("float32", level="edition").query("ratio_low > 1")
     assert gains.index.tolist() == [(vertical, "published prompts", "greedy")]
@@ -96,12 +102,17 @@ def test_what_notebook_06_says_of_kinds_of_text_is_so():
     assert of_greedy.method.str.endswith("copies").sum() == len(of_greedy) - 1
     quick = fastest[fastest.edition == "int8"].set_index("part")
     by_vertical = quick[quick.method == "vertical cascade"]
-    assert set(by_vertical.index[by_vertical.sampling == "greedy"]) == {"qa", "translation"}
-    assert (by_vertical.sampling != "greedy").sum() == 8 and len(quick) == 22
+    assert set(by_vertical.index[by_vertical.sampling == "greedy"]) == {"qa", "math_reasoning"}
+    others = quick[(quick.sampling == "greedy") & (quick.method != "vertical cascade")].method
+    assert others.str.startswith("tree").all() and others.str.endswith("copies").all()
+    drawn = quick[quick.sampling != "greedy"]
+    assert len(drawn) == 11 and drawn.method.value_counts().max() <= 3
     assert not slower.method.str.contains("copies").any()
     assert "vertical cascade" not in set(slower.method)
-    elsewhere = slower[(slower.part != "summarization") | (slower.edition != "int8")]
-    assert set(elsewhere.method) <= {"vertical and horizontal", "comb of both"}
+    assert set(slower.part) == {"summarization"}
+    assert set(slower.method[slower.edition == "float32"]) == {"vertical and horizontal"}
+    of_greedy = slower[(slower.edition == "int8") & (slower.sampling == "greedy")]
+    assert of_greedy.method.str.startswith("chain").all()
 
 
 def test_what_notebook_01_says_of_rows_is_so():
@@ -215,22 +226,6 @@ def test_what_notebook_05_says_of_predictions_and_the_roofline_is_so():
     assert len(contrary) == 2
     costs = stored_clocked("ledger", RACED).groupby(["runtime", "temperature", "draft"]).watch_cost
     assert costs.first().min() < 0 and costs.first().max() < 0.05  # a few percent, and below 0
-
-
-def test_what_notebook_05b_says_of_what_to_pick_is_so():
-    ways = pd.read_csv(FIGURES / "05b_versus.csv")
-    for _, own in ways.groupby("sampling"):
-        by = own.set_index(["whose", "name"]).ms_per_token
-        assert by["int8", "plain decoding"] < by["float32"].min()
-        assert (
-            by["float32", "plain decoding"] < by[by.index.get_level_values(0).str[0] == "H"].min()
-        )
-    fastest = ways.loc[ways.groupby("sampling").ms_per_token.idxmin()].set_index("sampling")
-    assert (fastest.whose == "int8").all()
-    assert fastest.name.to_dict() == {
-        "greedy": "tree behind copies",
-        "T = 1, top-k 50": "vertical cascade",
-    }
 
 
 def test_what_notebook_05b_says_of_the_off_switch_is_so():

@@ -5,12 +5,12 @@ import pandas as pd
 from specdec_lib.measure.defaults import stored_defaults
 from specdec_lib.measure.fingerprints import decoding
 from specdec_lib.measure.idea_tables import idea_table, ideas_page, stored_ideas
-from specdec_lib.measure.ideas import WHERE
+from specdec_lib.measure.ideas import WHERE, disturbed
 from specdec_lib.measure.pages import read_marked
 from specdec_lib.measure.race_table import RACED
 from specdec_lib.measure.renewing import AVX2
 from specdec_lib.measure.rival_tables import front_page, rivals_page, side_by_side, stored_rivals
-from specdec_lib.measure.settings.ideas import CHAIN, COPIED, SPECULATIVE, VERTICAL
+from specdec_lib.measure.settings.ideas import CHAIN, COPIED, SPECULATIVE
 from specdec_lib.measure.settings.usual import UNSWITCHED
 from tests.pages import README, RESULTS, ROOT, says
 
@@ -40,11 +40,14 @@ def test_what_is_said_of_others_is_so():
     table = side_by_side(stored_ideas(RACED), stored_rivals())
     theirs = table[table.whose.str.startswith("Hugging Face")]
     assert (theirs.ratio_high < 1).all() and set(theirs.whose) == {"Hugging Face bfloat16"}
-    for (_, sampling), rows in table.groupby(["family", "sampling"]):
+    for (family, sampling), rows in table.groupby(["family", "sampling"]):
         exact, quick = (rows[rows.whose == one] for one in ("float32", "int8"))
         assert quick.ratio.min() > exact.ratio.max()
         fastest = quick.name[quick.ratio.idxmax()]
-        assert fastest == ("tree behind copies" if sampling == "greedy" else "vertical cascade")
+        drawn = family == "published prompts" and sampling != "greedy"
+        assert fastest == ("chain" if drawn else "tree behind copies")
+        if sampling != "greedy":  # level with the fastest
+            assert quick.ratio[quick.name == "vertical cascade"].item() > 0.99 * quick.ratio.max()
     counts = table.groupby("family").prompts.agg(["min", "max"])
     assert says(RESULTS, str(theirs.prompts.max()), *map(str, counts["max"]), about="int8 edition")
 
@@ -56,40 +59,44 @@ def test_what_is_said_of_both_papers_ideas_is_so():
     most, least = f"{tree.ratio.max():.2f}", f"{scout.ratio.max():.2f}"
     settled = [str((one.ratio_low > 1).sum()) for one in (tree, scout)]
     assert says(RESULTS, most, settled[0], "8", least, settled[1], "8", about="Staged")
+    [slower] = tree[tree.ratio_high < 1].reset_index().itertuples()
+    place = ("published prompts", "int8", "T = 1, top-k 50")
+    assert (slower.family, slower.edition, slower.sampling) == place
+    stored = stored_ideas(RACED).query("edition == 'int8' and temperature == 1")
+    assert set(stored[stored.method == CHAIN].setting) == {"middle, 1 tokens"}
     fed = by.loc["tree, scout ÷ tree"]
-    assert not (fed.ratio_low > 1).any() and (fed.ratio_high < 1).sum() == 3
-    assert (fed.ratio[fed.ratio_high < 1].round(2) == 0.99).all()
+    assert fed.ratio.between(0.98, 1.02).all() and not (tree.ratio_low > 1).all()
     vertical = by.loc["vertical cascade ÷ speculative decoding"]
     quick, exact = vertical.loc["int8"], vertical.loc["float32"]
     ends = f"{quick.ratio.min():.2f}", f"{quick.ratio.max():.2f}"
     [gain] = exact[exact.ratio_low > 1].itertuples()
     assert says(RESULTS, *ends, f"{gain.ratio:.2f}", about="Cascade")
     assert (gain.family, gain.sampling) == ("published prompts", "greedy")
-    assert (quick.ratio_low > 1).all() and (exact.ratio_high < 1)[exact.temperature > 0].all()
-    losses = {}
+    assert (quick.ratio_low > 1).sum() == 3 and (exact.ratio_high < 1)[exact.temperature > 0].all()
+    gains = {}
     for other in ("horizontal cascade", "vertical and horizontal"):
-        gains = by.loc[f"{other} ÷ speculative decoding"]
-        assert (gains.loc["int8"].ratio.to_numpy() < quick.ratio.to_numpy()).all()
-        slower = gains[gains.ratio_high < 1]
-        losses[other] = (slower.loc["float32"].shape[0], slower.shape[0])
-    assert losses == {"horizontal cascade": (4, 4), "vertical and horizontal": (4, 5)}
+        own = by.loc[f"{other} ÷ speculative decoding"]
+        assert (own.loc["float32"].ratio_high < 1).all()
+        faster = own.loc["int8"].query("ratio_low > 1")
+        assert (faster.sampling == "greedy").all()
+        gains[other] = set(faster.family)
+    assert gains["horizontal cascade"] == {"published prompts"}
+    assert gains["vertical and horizontal"] == {"embedded prompts", "published prompts"}
 
 
 def test_what_is_said_of_the_cascade_beside_copies_is_so():
     table = idea_table(stored_ideas(RACED)).query("part == 'all'")
     beside = table[table.pair == "vertical cascade ÷ tree, copies"]
-    gains = beside[(beside.edition == "int8") & (beside.temperature > 0)]
-    ends = f"{gains.ratio.min():.2f}", f"{gains.ratio.max():.2f}"
-    assert (gains.ratio_low > 1).all() and says(RESULTS, *ends, about="Cascade")
-    assert (beside.drop(gains.index).ratio_high < 1).all() and len(beside) == 8
-    raced = table[table.pair == "vertical cascade ÷ autoregressive"].set_index(
-        ["family", "edition", "sampling"]
-    )
+    [gain] = beside[beside.ratio_low > 1].itertuples()
+    assert says(RESULTS, f"{gain.ratio:.2f}", about="Cascade")
+    assert (gain.family, gain.edition, gain.temperature) == ("published prompts", "int8", 1)
+    assert (beside.ratio_high < 1).sum() == 6 and len(beside) == 8
+    raced = table[(table.idea == "all together") & (table.family == "published prompts")]
+    raced = raced[raced.edition == "int8"].groupby("sampling").ratio.max()
     untuned = stored_defaults(RACED)["published prompts"]
     untuned = untuned[(untuned.edition == "int8") & (untuned.draft == UNSWITCHED)]
-    place = ("published prompts", "int8")
-    for one in untuned[untuned.domain == "all"].itertuples():
-        assert one.speed_up > raced.loc[(*place, one.sampling)].ratio
+    untuned = untuned[untuned.domain == "all"].set_index("sampling").speed_up
+    assert untuned["T = 1, top-k 50"] > raced["T = 1, top-k 50"]
 
 
 def test_what_is_said_of_a_core_without_avx_512_is_so():
@@ -105,22 +112,24 @@ def test_what_is_said_of_a_core_without_avx_512_is_so():
 
 def test_what_is_said_of_the_clocks_own_noise_and_of_what_is_fastest_is_so():
     stored = stored_ideas(RACED)
-    assert (
-        stored[stored.method.isin([CHAIN, SPECULATIVE])]
-        .groupby(WHERE)
-        .setting.nunique()
-        .eq(1)
-        .all()
-    )
-    sums = stored.groupby(["family", *WHERE, "method"])[["tokens", "seconds"]].sum()
+    both = stored[stored.method.isin([CHAIN, SPECULATIVE])]
+    equal = both.groupby([*WHERE, "family"]).setting.nunique() == 1
+    assert {where[:2] for where in equal.index[~equal]} == {("int8", 0)}
+    sums = stored.groupby([*WHERE, "family", "method"])[["tokens", "seconds"]].sum()
     pace = (sums.tokens / sums.seconds).unstack("method")
     same = pace[CHAIN] / pace[SPECULATIVE]
-    assert same["embedded prompts"].between(0.99, 1.01).all()
-    assert (same["published prompts"].round(2) == 1).all()
-    drawn = pace.xs(("int8", 1.0), level=("edition", "temperature"))
-    assert (drawn.idxmax(axis=1) == VERTICAL).all()
+    assert same[equal].round(2).between(0.99, 1.01).all() and equal.sum() == 6
     greedy = pace.xs(("int8", 0.0), level=("edition", "temperature"))
     assert (greedy[CHAIN + COPIED] > greedy[CHAIN]).all()
+
+
+def test_what_slowed_plain_decoding_in_int8_is_gone():
+    """Published prompts have longer contexts, which cost time too: they prove nothing."""
+    stored = stored_ideas(RACED).query("family == 'embedded prompts'").reset_index(drop=True)
+    quick = stored[stored.edition == "int8"]
+    assert len(disturbed(quick, 1.2)) <= 2
+    slowed = quick.assign(seconds=quick.seconds * (1 + (quick.domain == "chat")))
+    assert len(disturbed(slowed, 1.2)) > 30  # the control
 
 
 def test_what_is_said_of_reproduced_and_larger_gains_is_so():

@@ -16,6 +16,14 @@ from specdec_lib.measure.options import (
     write_csv,
 )
 
+Again = Annotated[
+    float,
+    Parameter(
+        help="race prompts again on which plain decoding took more than so many times as long per"
+        " token as its quickest quarter (0: none)"
+    ),
+]
+
 
 def ideas(
     *,
@@ -30,13 +38,7 @@ def ideas(
     max_new_tokens: MaxNewTokens = 128,
     threads: Annotated[int, Parameter(help="of torch")] = 1,
     retune: Annotated[bool, flag("choose the settings anew, and race where they changed")] = False,
-    again: Annotated[
-        float,
-        Parameter(
-            help="race prompts again on which plain decoding took more than so many times as long"
-            " per token as its quickest quarter (0: none)"
-        ),
-    ] = 0.0,
+    again: Again = 0.0,
     busy: Annotated[bool, flag("time it though other programs run")] = False,
     csv: Csv = None,
 ) -> None:
