@@ -11,7 +11,7 @@ from tiny import tiny_ladder
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.context import Context
 from specdec_lib.drafts.combined import FirstDraft
-from specdec_lib.measure import fingerprints, ideas, racing
+from specdec_lib.measure import ideas, racing
 from specdec_lib.measure.fingerprints import decoding
 from specdec_lib.measure.idea_tables import PAIRS, compare_ideas
 from specdec_lib.measure.ideas import (
@@ -267,23 +267,6 @@ def test_ratios_are_paired_and_of_parts():
     }
     assert found.loc["repetition below .1"].prompts.max() == 10
     assert found.loc["repetition above .3"].ratio_low.isna().all()  # two prompts: no interval
-
-
-def test_the_state_is_of_code_and_drafts_alone(monkeypatch, tmp_path):
-    path = tmp_path / "one.py"
-    path.write_text('"""Words."""\n\n\ndef run():\n    """More."""\n    return 1  # said\n')
-    first = fingerprints._without_words(path)
-    path.write_text('"""Other words."""\n\n\ndef run():\n    """Others."""\n    return 1\n')
-    assert fingerprints._without_words(path) == first
-    path.write_text('"""Words."""\n\n\ndef run():\n    """More."""\n    return 2  # said\n')
-    assert fingerprints._without_words(path) != first
-    before = decoding()
-    monkeypatch.setattr(fingerprints, "DECODING", fingerprints.DECODING[1:])
-    decoding.cache_clear()
-    assert decoding() != before
-    monkeypatch.undo()
-    decoding.cache_clear()
-    assert decoding() == before
 
 
 def test_the_verb_refuses_before_it_works(tmp_path, monkeypatch):

@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from specdec_lib.measure import states
+from specdec_lib.measure import fingerprints, states
 from specdec_lib.measure.fingerprints import decoding
 from specdec_lib.measure.states import OLDER, TODAY, UNKNOWN, stored_states
 from tests.verbs import run
@@ -33,3 +33,20 @@ def test_a_table_says_whether_it_is_of_todays_code(tables, capsys):
     assert stored_states().set_index("table").age["passes_here.csv"] == OLDER
     assert run("measure", "states") == 1
     assert "older than the code: passes_here.csv" in capsys.readouterr().out
+
+
+def test_the_state_is_of_code_and_drafts_alone(monkeypatch, tmp_path):
+    path = tmp_path / "one.py"
+    path.write_text('"""Words."""\n\n\ndef run():\n    """More."""\n    return 1  # said\n')
+    first = fingerprints._without_words(path)
+    path.write_text('"""Other words."""\n\n\ndef run():\n    """Others."""\n    return 1\n')
+    assert fingerprints._without_words(path) == first
+    path.write_text('"""Words."""\n\n\ndef run():\n    """More."""\n    return 2  # said\n')
+    assert fingerprints._without_words(path) != first
+    before = decoding()
+    monkeypatch.setattr(fingerprints, "DECODING", fingerprints.DECODING[1:])
+    decoding.cache_clear()
+    assert decoding() != before
+    monkeypatch.undo()
+    decoding.cache_clear()
+    assert decoding() == before
