@@ -13,7 +13,6 @@ from specdec_lib.core.context import Context
 from specdec_lib.drafts.combined import FirstDraft
 from specdec_lib.measure import ideas, racing
 from specdec_lib.measure.fingerprints import decoding
-from specdec_lib.measure.idea_tables import PAIRS, compare_ideas
 from specdec_lib.measure.ideas import (
     COLUMNS,
     IdeasPlan,
@@ -27,7 +26,6 @@ from specdec_lib.measure.quiet import Quiet
 from specdec_lib.measure.settings.ideas import (
     CHAIN,
     COPIED,
-    FACTORIAL,
     METHODS,
     SCOUT,
     TREE,
@@ -76,19 +74,6 @@ def test_a_scout_changes_no_guess_and_may_save_passes():
 def test_no_scout_helps_a_draft_that_reads_its_target():
     with pytest.raises(ValueError, match='"draft" or "middle", got \'reading\''):
         idea_settings(tiny_ladder(reads=True), Sampler(0), "reading")
-
-
-def test_pairs_differ_by_one_idea():
-    for idea, pairs in PAIRS.items():
-        for method, base in pairs:
-            assert method in METHODS and base in METHODS and method != base
-            if idea == "tree":
-                assert method.replace(TREE, CHAIN) == base
-            elif idea == "second stage":
-                assert method.replace(SCOUT, "") == base and SCOUT in method
-            elif idea == "copies":
-                assert method.removesuffix(COPIED) == base
-    assert len(FACTORIAL) == 8 and len(METHODS) == 14
 
 
 @pytest.fixture
@@ -230,12 +215,36 @@ def test_prompts_that_something_slowed_are_raced_again(small, tmp_path, monkeypa
     assert disturbed(found, 1.4).empty
     found.to_csv(place, index=False)
     small.clear()
+    monkeypatch.setattr(ideas, "cache_folder", lambda: tmp_path / "another")
     again = race_ideas(place, prompts, replace(plan, again=1.2), BUSY)
     assert small == [prompts[1].name] and len(again) == len(found)
+    small.clear()
+    race_ideas(place, prompts, replace(plan, again=1.2), BUSY)
+    assert not small, "a run that was stopped does not race them a third time"
     assert set(again[again.seconds < again.tokens].prompt) == {prompts[1].name}
     small.clear()
     race_ideas(place, prompts, plan, BUSY)
     assert not small
+
+
+def test_a_table_goes_on_with_its_own_settings(small, tmp_path, monkeypatch):
+    """Though the other stored table of the machine has others."""
+    monkeypatch.setattr(ideas, "cache_folder", lambda: tmp_path / "cache")
+    places = {published: tmp_path / f"{published}.csv" for published in (False, True)}
+    monkeypatch.setattr(ideas, "ideas_file", lambda *_, published=False: places[published])
+    plan, prompts = IdeasPlan(("exact",), "middle", 8), chosen_prompts("chat", "held-out", 2)
+    for published, last in ((False, 0), (True, 1)):
+        monkeypatch.setattr(ideas, "fastest", lambda _, grid, *more, last=last: grid[last])
+        [prompt] = prompts[published : published + 1]
+        once = replace(plan, retune=True)
+        monkeypatch.setattr(ideas, "cache_folder", lambda last=last: tmp_path / f"cache {last}")
+        race_ideas(places[published], [prompt], once, BUSY).to_csv(places[published], index=False)
+    small.clear()
+    again = race_ideas(places[False], prompts, plan, BUSY)
+    assert small.count(prompts[0].name) == 0 and small.count(prompts[1].name) > 0
+    assert again.groupby(["temperature", "method"]).setting.nunique().max() == 1
+    with pytest.raises(ValueError, match=r"again is 0, or above 1, got 0\.5"):
+        replace(plan, again=0.5)
 
 
 def test_another_table_is_refused(tmp_path):
@@ -243,30 +252,6 @@ def test_another_table_is_refused(tmp_path):
     place.write_text("prompt,seconds\na,1\n")
     with pytest.raises(ValueError, match="no table of `specdec measure ideas`: it lacks context"):
         read_finished(place)
-
-
-def test_ratios_are_paired_and_of_parts():
-    rows = []
-    for number, method in product(range(12), METHODS):
-        seconds = (1 + number) * (0.5 if TREE in method else 1.0)  # trees are twice as fast
-        repeats = 0.0 if number < 10 else 0.5
-        names = {"edition": "exact", "temperature": 0.0, "top_k": 0, "domain": f"kind {number % 2}"}
-        names |= {"prompt": f"p{number}", "method": method, "repetition": repeats}
-        rows.append({**names, "tokens": 10, "seconds": seconds})
-    found = compare_ideas(pd.DataFrame(rows)).set_index(["part", "method", "base"])
-    whole = found.loc["all"]
-    assert whole.loc[(TREE, CHAIN), ["ratio", "ratio_low", "ratio_high"]].tolist() == [2, 2, 2]
-    assert whole.loc[(CHAIN + SCOUT, CHAIN), "ratio"] == 1
-    assert set(found.index.unique("part")) == {
-        "all",
-        "kind 0",
-        "kind 1",
-        "repetition below .1",
-        "repetition .1 to .3",
-        "repetition above .3",
-    }
-    assert found.loc["repetition below .1"].prompts.max() == 10
-    assert found.loc["repetition above .3"].ratio_low.isna().all()  # two prompts: no interval
 
 
 def test_the_verb_refuses_before_it_works(tmp_path, monkeypatch):

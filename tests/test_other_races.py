@@ -32,9 +32,10 @@ def test_every_machine_and_edition_has_a_column_and_what_was_not_raced_is_empty(
     for machine in raced_machines():
         raced = set(stored_ideas(machine).family)
         for item, claim in found.index:
-            cell = found.loc[(item, claim), (machine, "int8")]
             family = next(one for one in ("embedded", "published") if one in claim)
-            assert bool(cell) == (f"{family} prompts" in raced), (machine, claim)
+            for edition in ("float32", "int8"):
+                cell = found.loc[(item, claim), (machine, edition)]
+                assert bool(cell) == (f"{family} prompts" in raced), (machine, claim)
 
 
 def test_another_race_gives_another_verdict(models, monkeypatch):
@@ -50,4 +51,5 @@ def test_another_race_gives_another_verdict(models, monkeypatch):
     after = raced_verdicts(models)
     changed = [column for column in before if not before[column].equals(after[column])]
     assert changed and all(m != RACED and edition == "int8" for m, edition in changed)
-    assert after[changed[0]].str.contains("opposite").any()
+    opposite = [table[changed[0]].str.contains("opposite") for table in (before, after)]
+    assert not opposite[0].equals(opposite[1])

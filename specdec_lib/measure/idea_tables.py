@@ -36,7 +36,12 @@ STEPS = {  # from plain decoding to all ideas together
 }
 TOGETHER = "all together"
 PAIRS = {  # an idea, and which methods differ by it alone
-    "tree": [(TREE, CHAIN), (TREE + SCOUT, CHAIN + SCOUT), (TREE + COPIED, CHAIN + COPIED)],
+    "tree": [
+        (TREE, CHAIN),
+        (TREE, SPECULATIVE),
+        (TREE + SCOUT, CHAIN + SCOUT),
+        (TREE + COPIED, CHAIN + COPIED),
+    ],
     "second stage": [
         (shape + SCOUT + copied, shape + copied)
         for shape in (CHAIN, TREE)
@@ -52,7 +57,7 @@ PAIRS = {  # an idea, and which methods differ by it alone
 
 
 WORTH = {  # what README says of both papers' ideas
-    "staged: a tree of guesses, not a chain": (TREE, CHAIN),
+    "staged: a tree of guesses, not a chain": (TREE, SPECULATIVE),
     "staged: an n-gram scout below a chain": (CHAIN + SCOUT, CHAIN),
     "staged: an n-gram scout below a tree": (TREE + SCOUT, TREE),
     "cascade: vertical, a draft reviews Max-Gram": (VERTICAL, SPECULATIVE),
@@ -170,7 +175,8 @@ def ideas_page(stored: pd.DataFrame) -> str:
     table = idea_table(stored)
     whole = table[(table.part == ALL) & (table.idea != TOGETHER)]
     panels = list(dict.fromkeys(whole.panel))
-    pairs = [*CLAIMS.values(), *PAIRS["cascade beside copies"]]
+    pairs = [(TREE, CHAIN), (TREE, SPECULATIVE), *CLAIMS.values()]
+    pairs = [*dict.fromkeys(pairs), *PAIRS["cascade beside copies"]]
     order = [f"{method} ÷ {base}" for method, base in pairs]
     whole = whole[whole.pair.isin(order)]
     whole = whole.sort_values("pair", key=lambda own: own.map(order.index), kind="stable")

@@ -56,8 +56,10 @@ class IdeasPlan:
 
     model      of the ladder that drafts
     tokens     new ones per prompt, at most
-    retune     choose the settings anew: rows of other settings are not known
-    again      race the prompts of `disturbed` rows again; 0 for none
+    retune     choose among today's candidates: rows of other settings are not known
+    again      race the prompts of `disturbed` rows again, with this as its `times`; 0 for none
+
+    Raises ValueError if `again` is neither 0 nor above 1.
     """
 
     editions: Sequence[str] = tuple(EDITIONS)
@@ -66,6 +68,10 @@ class IdeasPlan:
     seed: int = 0
     retune: bool = False
     again: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.again != 0 and not self.again > 1:
+            raise ValueError(f"again is 0, or above 1, got {self.again:g}")
 
 
 def ideas_file(machine: str, *, published: bool = False) -> Path:
@@ -83,7 +89,8 @@ def race_ideas(
     before = read_finished(place)
     own = None if place is None else place.resolve()  # it may be named from the present folder
     others = read_finished(*(one for one in stored if one.resolve() != own))
-    raced = measure_ideas(prompts, plan, quiet, pd.concat([before, others]))
+    finished = pd.concat([others, before])  # in this order: the table's own settings win
+    raced = measure_ideas(prompts, plan, quiet, finished)
     return with_others(pd.concat(raced), before)
 
 
@@ -114,9 +121,10 @@ def measure_ideas(
 
 
 def disturbed(rows: pd.DataFrame, times: float) -> pd.DataFrame:
-    """The rows of plain decoding that took more than so many times as long per token as the
-    quickest quarter of its rows with the same edition of the target: something slowed the machine
-    that uses no processor time here, such as a neighbour that uses its memory.
+    """The rows of plain decoding that took more than `times` the lower quartile of its seconds per
+    token with the same edition of the target, over all samplers and prompts: something slowed the
+    machine that takes no processor time here, such as a neighbour that uses its memory; or their
+    contexts are long.
     """
     plain = rows[rows.method == AUTOREGRESSIVE]
     pace = plain.seconds / plain.tokens
@@ -157,14 +165,16 @@ def _one_group(
         [chosen] = RowCache(_folder(plan, named, _names(candidates))).rows("chosen", tuned)
     racing = _contenders(ladder, candidates, chosen)
     known = known[known.setting == known.method.map(chosen)]
+    known = known.drop_duplicates(["prompt", "method"], keep="last")
     whole = known.groupby("prompt").filter(lambda rows: len(rows) == len(METHODS))
     whole = whole[~whole.prompt.isin(late)]
     asked = {prompt.name: prompt.domain for prompt in prompts}
     due = [prompt for prompt in prompts if prompt.name not in set(whole.prompt)]
-    folder = _folder(plan, named, chosen)
+    folder = _folder(plan, named, sorted(chosen.items()))
     for prompt in due:
-        if prompt.name in late:
-            RowCache(folder).write(key_of(prompt), [])
+        kept = RowCache(folder).read(key_of(prompt)) if prompt.name in late else []
+        if {round(row["seconds"], 6) for row in kept} <= {*known.seconds.round(6)}:
+            RowCache(folder).write(key_of(prompt), [])  # else it was raced again already
     limits = {"tokens": plan.tokens, "seed": plan.seed, "folder": folder, "quiet": quiet}
     raced = race_prompts(racing, ladder, tqdm(due, named, mininterval=1), **limits)
     new = pd.DataFrame([_row(trial) for trials in raced for trial in trials])

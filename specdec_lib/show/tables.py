@@ -117,9 +117,13 @@ def scout_rows(
     `token` (its text) and `role`: "own" (the root, which the draft has to read), "taken" (a guess
     of the scout that the draft chooses too, and has read already), "wasted" (another guess of the
     scout) or "chosen" (by the draft alone: what follows it takes another pass).
+
+    Raises ValueError for a draft that reads level by level: no scout's rows are in its pass.
     """
     draft = staged.draft.as_tree if isinstance(staged.draft, ChainDraft) else staged.draft
-    inner = chance.inner("scout", (len(context) - 1,))
+    if draft.by_level:
+        raise ValueError("a draft that reads level by level has no scout's rows in its pass")
+    inner = chance.inner("scout", (len(context) - 1,))  # as `StagedTree` draws its scout's
     guessed = staged.scout.propose(context, inner).cut(draft.reach(context) - 1)
     tree = staged.propose(context, chance)
     read = list(map(guessed.path_tokens, range(len(guessed))))
@@ -138,6 +142,7 @@ def scout_rows(
 def scout_passes(staged: StagedTree, context: Context, chance: Chance) -> pd.DataFrame:
     """How many passes a draft takes for its tree after `context`, which it has not read before,
     alone and with its scout: `guesses`, `passes` (of the draft), and `the same tree` (as alone).
+    The draft's model forgets what it has read.
     """
     model = staged.draft.model
     rows = {}

@@ -95,21 +95,22 @@ def add_images(notebook: dict, figures: Path) -> None:
 def small_image(path: Path) -> bytes:
     """A PNG in so few colours, and if need be pixels, that it has at most `LARGEST_IMAGE` bytes.
 
-    The colours are those of an octree, which keeps that of few pixels: a median cut, which splits
-    by counts, leaves only greys to small marks on a large page.
+    The colours are chosen by an octree, which keeps a colour that only few pixels have: a median
+    cut, which splits by counts, leaves only greys to small marks on a large page. Raises ValueError
+    if 16 colours at half the size are still too many bytes.
     """
     from PIL import Image  # late: notebooks are read without it
 
     with Image.open(path) as whole:
         for colours, part in ((64, 1.0), (64, 0.7), (64, 0.5), (32, 0.5), (16, 0.5)):
-            size = [round(part * pixels) for pixels in whole.size]
-            small = whole.convert("RGB").resize((size[0], size[1]))
+            width, height = whole.size
+            small = whole.convert("RGB").resize((round(part * width), round(part * height)))
             reduced = small.quantize(colours, method=Image.Quantize.FASTOCTREE)
             stream = BytesIO()
             reduced.save(stream, "PNG", optimize=True)
             if stream.tell() <= LARGEST_IMAGE:
-                break
-    return stream.getvalue()
+                return stream.getvalue()
+    raise ValueError(f"{path} has more than {LARGEST_IMAGE} bytes in 16 colours and half its size")
 
 
 def without_run(notebook: dict) -> dict:

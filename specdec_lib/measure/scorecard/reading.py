@@ -2,11 +2,11 @@
 
 import math
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from itertools import chain, product
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import pandas as pd
 from pydantic import BaseModel, ConfigDict
@@ -60,34 +60,32 @@ class Block(BaseModel):
 
 def read_claims(ladder: Ladder) -> list[Claim]:
     """Every table, figure and claim of both papers, in their order, beside what was measured."""
-    return _read(ladder, EVIDENCE, RACED)
+    return _read(ladder, EVIDENCE, RACED, _blocks())
 
 
 def raced_claims(ladder: Ladder, machine: str, edition: str = "exact") -> list[Claim]:
-    """Those that the race of ideas decides, as it did on a machine with the target in an edition;
-    ours is NaN where the machine did not race on such prompts.
+    """Those whose evidence is a `raced_idea`, as a machine raced them with the target in an
+    edition; ours is NaN where it did not race on such prompts.
     """
     own = {
         name: partial(evidence, machine=machine, edition=edition)
         for name, evidence in OF_RACE.items()
     }
-    return _read(ladder, own, machine)
+    blocks = [one for one in _blocks() if one.ours and one.ours["evidence"] in OF_RACE]
+    return _read(ladder, own, machine, blocks)
 
 
 def _read(
-    ladder: Ladder, evidence_by_name: Mapping[str, Callable[..., Evidence]], machine: str
+    ladder: Ladder,
+    evidence_by_name: Mapping[str, Callable[..., Evidence]],
+    machine: str,
+    blocks: Iterable[Block],
 ) -> list[Claim]:
-    """The claims of claims.toml, or those with one of these kinds of evidence if some are left
-    out.
-    """
-    written = tomllib.loads(CLAIMS.read_text(encoding="utf-8"))
+    """The claims of these blocks, with what was measured of each."""
+    texts = _written()["texts"]
     about = {**model_sizes(ladder), "raced": machine}
     found = []
-    for block in map(Block.model_validate, written["claims"]):
-        if evidence_by_name is not EVIDENCE and not (
-            block.ours and block.ours["evidence"] in evidence_by_name
-        ):
-            continue
+    for block in blocks:
         for rows in product(*block.each):
             values = dict(chain.from_iterable(row.items() for row in rows))
             printed = _printed(block.printed, values)
@@ -95,8 +93,16 @@ def _read(
                 continue
             evidence = _evidence(block, values, ladder, evidence_by_name)
             known = {**about, **values, **evidence.facts}
-            found.append(_claim(block, known, written["texts"], printed, evidence))
+            found.append(_claim(block, known, texts, printed, evidence))
     return found
+
+
+def _written() -> dict[str, Any]:
+    return tomllib.loads(CLAIMS.read_text(encoding="utf-8"))
+
+
+def _blocks() -> list[Block]:
+    return [Block.model_validate(one) for one in _written()["claims"]]
 
 
 def model_sizes(ladder: Ladder) -> dict[str, str]:

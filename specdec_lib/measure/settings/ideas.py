@@ -42,8 +42,8 @@ METHODS = (AUTOREGRESSIVE, *FACTORIAL, SPECULATIVE, VERTICAL, HORIZONTAL, BOTH, 
 LENGTHS = (1, 2, 3, 4, 5, 8)
 TREES = ((2, 2), (3, 3), (4, 3), (6, 4), (8, 5), (12, 6))  # budget and depth
 SCOUTS = (2, 6)  # guesses of the n-gram table
-FLOORS = (0.0, 0.3)  # of a chain: it has no guess of a lower score
-LEAST_SCORES = ((0.0, 0.0), (0.1, 0.3))  # of a tree's guesses, and of those with children
+CHAIN_FLOORS = (0.0, 0.3)  # it has no guess of a lower score
+TREE_FLOORS = ((0.0, 0.0), (0.1, 0.3))  # of its guesses, and of those with children
 SPECULATIVE_FLOORS = (0.0, 0.1, 0.3, 0.5)
 OWN = (1, 2, 3, 5)  # tokens that the model contributes to a cascade
 MORE = (2, 4, 8)  # tokens that Max-Gram adds behind them
@@ -106,13 +106,13 @@ def _chain(drafts: LadderDrafts, model: str, length: int, floor: float = 0.0) ->
 
 
 def _chains(drafts: LadderDrafts, model: str) -> Iterator[dict[str, tuple[str, Draft]]]:
-    for length, floor in product(LENGTHS, FLOORS):
+    for length, floor in product(LENGTHS, CHAIN_FLOORS):
         shape = _chain(drafts, model, length, floor)
         yield from _factors(drafts, model, CHAIN, chain_name(model, length, floor), shape, length)
 
 
 def _trees(drafts: LadderDrafts, model: str) -> Iterator[dict[str, tuple[str, Draft]]]:
-    for size, least in product(TREES, LEAST_SCORES):
+    for size, least in product(TREES, TREE_FLOORS):
         floor, deepen = least
         shape = drafts.tree(*size, model=model, floor=floor, deepen=deepen)
         name = tree_name(model, *size, *least)

@@ -19,8 +19,9 @@ from specdec_lib.measure.options import (
 Again = Annotated[
     float,
     Parameter(
-        help="race prompts again on which plain decoding took more than so many times as long per"
-        " token as its quickest quarter (0: none)"
+        help="race again the prompts of the table on which plain decoding took more than so many"
+        " times the lower quartile of its seconds per token, of the same edition, such as 1.2 (0:"
+        " none)"
     ),
 ]
 
@@ -37,7 +38,9 @@ def ideas(
     ),
     max_new_tokens: MaxNewTokens = 128,
     threads: Annotated[int, Parameter(help="of torch")] = 1,
-    retune: Annotated[bool, flag("choose the settings anew, and race where they changed")] = False,
+    retune: Annotated[
+        bool, flag("choose among today's candidates, and drop rows of other settings")
+    ] = False,
     again: Again = 0.0,
     busy: Annotated[bool, flag("time it though other programs run")] = False,
     csv: Csv = None,
@@ -46,7 +49,8 @@ def ideas(
     cascades beside speculative decoding.
 
     Run it where nothing else runs: what other programs disturb is timed again. A table that is
-    there goes on, with more prompts too, as long as code and drafts are the same.
+    there goes on, with more prompts too, as long as code and drafts are the same. Settings that are
+    no candidates any more are chosen anew, and all their rows raced.
     """
     from specdec_lib.measure.idea_tables import compare_ideas
     from specdec_lib.measure.ideas import IdeasPlan, ideas_file, race_ideas
