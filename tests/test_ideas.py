@@ -227,6 +227,16 @@ def test_prompts_that_something_slowed_are_raced_again(small, tmp_path, monkeypa
     assert not small
 
 
+def test_a_race_that_was_stopped_goes_on_though_no_table_was_written(small, tmp_path, monkeypatch):
+    monkeypatch.setattr(ideas, "cache_folder", lambda: tmp_path / "cache")
+    monkeypatch.setattr(ideas, "ideas_file", lambda *_, **__: tmp_path / "none.csv")
+    plan, prompts = IdeasPlan(("exact",), "middle", 8), chosen_prompts("chat", "held-out", 2)
+    race_ideas(None, prompts[:1], plan, BUSY)
+    small.clear()
+    race_ideas(None, prompts, plan, BUSY)
+    assert set(small) == {prompts[1].name}
+
+
 def test_a_table_goes_on_with_its_own_settings(small, tmp_path, monkeypatch):
     """Though the other stored table of the machine has others."""
     monkeypatch.setattr(ideas, "cache_folder", lambda: tmp_path / "cache")

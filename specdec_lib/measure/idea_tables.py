@@ -101,9 +101,11 @@ def claims_beside_clock(rows: pd.DataFrame, passes: pd.DataFrame) -> pd.DataFram
     rows      of a race, of one edition and sampler
     passes    of the same machine, by `specdec measure passes`
     """
-    [edition], [model] = rows.edition.unique(), rows.model.unique()
-    [heat] = rows.temperature.unique()
-    priced, place = Priced.of(rows, passes), place_of(passes, edition, model, heat)
+    [edition] = rows.edition.unique()
+    [model] = rows.model.unique()
+    [temperature] = rows.temperature.unique()
+    priced = Priced.of(rows, passes)
+    place = place_of(passes, edition, model, temperature)
     whole = compare_ideas(rows).query("part == @ALL").set_index(["method", "base"])
     clocked = whole[["ratio", "ratio_low", "ratio_high"]].loc[list(CLAIMS.values())]
     claims = pd.Index(CLAIMS, name="claim")

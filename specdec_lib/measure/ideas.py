@@ -173,7 +173,7 @@ def _one_group(
     folder = _folder(plan, named, sorted(chosen.items()))
     for prompt in due:
         kept = RowCache(folder).read(key_of(prompt)) if prompt.name in late else []
-        if {round(row["seconds"], 6) for row in kept} <= {*known.seconds.round(6)}:
+        if kept and {round(row["seconds"], 6) for row in kept} <= {*known.seconds.round(6)}:
             RowCache(folder).write(key_of(prompt), [])  # else it was raced again already
     limits = {"tokens": plan.tokens, "seed": plan.seed, "folder": folder, "quiet": quiet}
     raced = race_prompts(racing, ladder, tqdm(due, named, mininterval=1), **limits)

@@ -232,7 +232,9 @@ def replay_errors(check: pd.DataFrame, prices: Prices) -> tuple[pd.DataFrame, fl
     """
     settings = check.groupby(["drafters", "matrix"])
     models = [name for name in prices if f"{name}_passes" in check]
-    errors, paid, charged = {}, check["rounds"].sum(), check["rounds"].sum()
+    errors = {}
+    paid = check["rounds"].sum()
+    charged = paid
     for name in models:
         run, replayed = (settings[f"{kind}{name}_passes"].sum() for kind in ("", "replayed_"))
         by_setting = replayed[run > 0] / run[run > 0] - 1

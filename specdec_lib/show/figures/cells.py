@@ -196,8 +196,8 @@ def roofline(
     table: pd.DataFrame, *, bytes_per_second: float, flops_per_second: float, name: str
 ) -> go.Figure:
     """Points under a machine's bandwidth line and compute roof, a measured one with its share of
-    the lower of the two at its place; through it a dotted line of that share of the bandwidth, on
-    which predicted points lie that take its overhead over.
+    the lower of the two at its place; through it a dotted line of as many operations per byte and
+    second, on which predicted points lie that take its overhead over.
 
     table                                 a row per point: `point` (its name), `intensity`
                                           (FLOP/byte) and `flops_per_second`, both above 0, and
@@ -228,8 +228,9 @@ def roofline(
     said = _shares_in_words(shares, np.where(rows["x"] < ridge, "bandwidth line", "compute roof"))
     measured = rows["series"] == "paper"
     rows["text"] = " " + rows["point"].map(escape) + np.where(measured, said, "")
-    for share in shares[measured]:
-        _draw_overhead(chart.figure, share * bandwidth, xs[0], 2 * float(most))
+    slopes = shares * (roof / table["intensity"]).clip(upper=bandwidth)
+    for slope in slopes[measured] if not measured.all() else ():
+        _draw_overhead(chart.figure, slope, xs[0], 2 * float(most))
     paper = {"paper": Look(INK, symbol="diamond-open")}
     ours = {"ours": Look(GAIN)}
     add_dots(chart, rows[rows["series"] == "paper"], paper, size=11, by="measured")
