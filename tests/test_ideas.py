@@ -11,7 +11,7 @@ from tiny import tiny_ladder
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.context import Context
 from specdec_lib.drafts.combined import FirstDraft
-from specdec_lib.measure import ideas, racing
+from specdec_lib.measure import idea_tuning, ideas, racing
 from specdec_lib.measure.fingerprints import decoding
 from specdec_lib.measure.ideas import (
     COLUMNS,
@@ -91,11 +91,11 @@ def small(monkeypatch):
 
     real = racing.race
     monkeypatch.setattr(racing, "race", race)
-    monkeypatch.setattr(ideas, "race", race)
+    monkeypatch.setattr(idea_tuning, "race", race)
     monkeypatch.setattr(ideas, "idea_settings", few)
     monkeypatch.setattr(ideas, "racing_ladder", lambda edition: tiny_ladder())
-    monkeypatch.setattr(ideas, "TUNING", 8)
-    monkeypatch.setattr(ideas, "STAGES", (1, 1))
+    monkeypatch.setattr(idea_tuning, "TUNING", 8)
+    monkeypatch.setattr(idea_tuning, "STAGES", (1, 1))
     return raced
 
 
@@ -190,7 +190,7 @@ def test_settings_that_are_chosen_anew_are_raced_anew(small, tmp_path, monkeypat
     assert len(race_ideas(place, prompts, again, BUSY)) == len(first)
     assert prompts[0].name not in small, "the same settings are not raced twice"
     last = "vertical and horizontal"
-    monkeypatch.setattr(ideas, "fastest", lambda _, grid, *more: grid[last in grid[0]])
+    monkeypatch.setattr(idea_tuning, "fastest", lambda _, grid, *more: grid[last in grid[0]])
     monkeypatch.setattr(ideas, "cache_folder", lambda: tmp_path / "another")
     changed = race_ideas(place, prompts, again, BUSY)
     assert prompts[0].name in small and len(changed) == len(first)
@@ -244,7 +244,7 @@ def test_a_table_goes_on_with_its_own_settings(small, tmp_path, monkeypatch):
     monkeypatch.setattr(ideas, "ideas_file", lambda *_, published=False: places[published])
     plan, prompts = IdeasPlan(("exact",), "middle", 8), chosen_prompts("chat", "held-out", 2)
     for published, last in ((False, 0), (True, 1)):
-        monkeypatch.setattr(ideas, "fastest", lambda _, grid, *more, last=last: grid[last])
+        monkeypatch.setattr(idea_tuning, "fastest", lambda _, grid, *more, last=last: grid[last])
         [prompt] = prompts[published : published + 1]
         once = replace(plan, retune=True)
         monkeypatch.setattr(ideas, "cache_folder", lambda last=last: tmp_path / f"cache {last}")

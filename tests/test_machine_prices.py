@@ -13,7 +13,7 @@ from specdec_lib.measure.price_list import COLUMNS
 from specdec_lib.measure.race_table import RACED
 from specdec_lib.measure.row_cache import RowCache
 
-OTHER = "amd-epyc-avx2-1-threads"
+OTHER = "amd-epyc-zen-3-avx2-1-threads"
 
 
 @pytest.fixture(autouse=True)

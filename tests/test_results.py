@@ -8,7 +8,7 @@ from specdec_lib.measure.idea_tables import idea_table, ideas_page, stored_ideas
 from specdec_lib.measure.ideas import WHERE, disturbed
 from specdec_lib.measure.pages import read_marked
 from specdec_lib.measure.race_table import RACED
-from specdec_lib.measure.renewing import AVX2
+from specdec_lib.measure.renewing import AVX2, ZEN_4
 from specdec_lib.measure.rival_tables import front_page, rivals_page, side_by_side, stored_rivals
 from specdec_lib.measure.settings.ideas import CHAIN, COPIED, SPECULATIVE
 from specdec_lib.measure.settings.usual import UNSWITCHED
@@ -115,6 +115,32 @@ def test_what_is_said_of_a_core_without_avx_512_is_so():
     stages = table.loc[["tree, scout ÷ tree", "chain, scout ÷ chain"]]
     assert not (stages.ratio_low > 1).any()
     assert (table.loc["horizontal cascade ÷ speculative decoding"].loc["int8"].ratio < 5 / 6).all()
+
+
+def test_what_is_said_of_the_core_one_generation_older_is_so():
+    stored = stored_ideas(ZEN_4)
+    assert stored.prompt.nunique() == 40 and stored.cores.max() < 1.2
+    table = idea_table(stored).query("part == 'all'").set_index(["pair", "edition", "sampling"])
+    assert (table.loc["tree ÷ speculative decoding"].ratio_low > 1).tolist() == [True] * 4
+    assert (table.loc["vertical cascade ÷ tree, copies"].ratio_high < 1).tolist() == [True] * 4
+    copies = table[table.idea == "copies"].reset_index()
+    gains = copies[copies.ratio_low > 1]
+    assert set(gains.edition) == {"float32", "int8"} and set(gains.sampling) == {"greedy"}
+    stages = table[table.idea == "second stage"].ratio
+    assert stages.between(0.975, 1.02).all() and len(stages) == 16
+    [chain, speculative, vertical, both] = (
+        table.loc[f"{name} ÷ autoregressive", "float32", "greedy"].ratio
+        for name in (
+            "chain",
+            "speculative decoding",
+            "vertical cascade",
+            "vertical and horizontal",
+        )
+    )
+    assert round(chain / speculative, 2) == 1.06 and max(vertical, both) < chain
+    settings = stored.query("edition == 'exact' and temperature == 0").groupby("method").setting
+    assert settings.first()["speculative decoding"] == "middle, 2 tokens"
+    assert settings.first()["chain"] == "middle, 4 tokens"
 
 
 def test_what_is_said_of_the_clocks_own_noise_and_of_what_is_fastest_is_so():

@@ -4,12 +4,10 @@ model, each at the setting that is fastest on development prompts, on the same h
 A table that is half finished goes on: rows of the same code and drafts are not timed again.
 """
 
-import math
 import platform
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -21,9 +19,10 @@ from specdec_lib.core.chance import Sampler
 from specdec_lib.core.files import cache_folder
 from specdec_lib.measure.contenders import Contender, our_contenders
 from specdec_lib.measure.fingerprints import short_digest
+from specdec_lib.measure.idea_tuning import all_among, candidate_names, tuned_settings
 from specdec_lib.measure.machine import clocked_file, clocked_here, machine_name
 from specdec_lib.measure.quiet import Quiet
-from specdec_lib.measure.racing import WARM_UP, race, race_prompts
+from specdec_lib.measure.racing import race_prompts
 from specdec_lib.measure.ratios import sampling_of
 from specdec_lib.measure.row_cache import Row, RowCache, key_of
 from specdec_lib.measure.settings.ideas import (
@@ -35,15 +34,11 @@ from specdec_lib.measure.settings.ideas import (
 )
 from specdec_lib.measure.settings.ladder_drafts import EDITIONS, racing_ladder
 from specdec_lib.measure.settings.setting import GREEDY, TOP_50
-from specdec_lib.measure.target_text import TargetText, every_domain, write_text
 from specdec_lib.measure.trial import Trial
 from specdec_lib.theory import Work
-from specdec_lib.workload import DOMAINS, Ladder, Prompt
+from specdec_lib.workload import Ladder, Prompt
 
 SAMPLERS = (GREEDY, TOP_50)
-STAGES = (2, 4)  # development prompts that each stage of the tuning adds
-TUNING = 64  # new tokens per development prompt, at most
-KEPT = 1 / 3  # of the candidates, from stage to stage
 COLUMNS = """edition temperature top_k domain prompt method setting tokens rounds passes context
     seconds outside repetition cores date model max_new_tokens drafts threads state machine
     versions""".split()
@@ -160,9 +155,10 @@ def _one_group(
     named = f"{ladder.target.runtime}, {sampling}"
     candidates = idea_settings(ladder, sampler, plan.model)
     chosen = {} if plan.retune else dict(zip(known.method, known.setting, strict=True))
-    if not _among(candidates, chosen):
-        tuned = partial(_tuned, ladder, sampler, candidates, plan, quiet)
-        [chosen] = RowCache(_folder(plan, named, _names(candidates))).rows("chosen", tuned)
+    if not all_among(candidates, chosen):
+        limits = {"tokens": plan.tokens, "seed": plan.seed}
+        tuned = partial(tuned_settings, ladder, sampler, candidates, quiet, **limits)
+        [chosen] = RowCache(_folder(plan, named, candidate_names(candidates))).rows("chosen", tuned)
     racing = _contenders(ladder, candidates, chosen)
     known = known[known.setting == known.method.map(chosen)]
     known = known.drop_duplicates(["prompt", "method"], keep="last")
@@ -184,21 +180,6 @@ def _one_group(
     return whole.sort_values("prompt", key=lambda names: names.map([*asked].index), kind="stable")
 
 
-def _names(candidates: Mapping[str, list[Candidate]]) -> dict[str, list[str]]:
-    """By method the names of its candidates."""
-    found: dict[str, list[str]] = {}
-    for candidate in chain.from_iterable(candidates.values()):
-        for method, one in candidate.items():
-            found.setdefault(method, []).append(one.name)
-    return found
-
-
-def _among(candidates: Mapping[str, list[Candidate]], chosen: Mapping[str, str]) -> bool:
-    """Whether a setting is chosen for every method, and is still a candidate."""
-    names = _names(candidates)
-    return all(chosen.get(method) in names[method] for method in METHODS)
-
-
 def _folder(plan: IdeasPlan, named: str, settings: object) -> Path:
     """Where rows that depend on these settings are kept."""
     digest = short_digest(repr((_same(plan), plan.seed, named, settings)))
@@ -211,60 +192,6 @@ def _contenders(
     """One contender per method, in the order of `METHODS`."""
     settings = chosen_settings(candidates, {method: chosen[method] for method in METHODS})
     return our_contenders(ladder.target, settings, ladder.target.runtime)
-
-
-def _tuned(
-    ladder: Ladder,
-    sampler: Sampler,
-    candidates: Mapping[str, list[Candidate]],
-    plan: IdeasPlan,
-    quiet: Quiet,
-) -> list[Row]:
-    """The setting of each method by the clock, on development prompts of every domain in turn."""
-    prompts = [
-        one
-        for number in range(math.ceil(sum(STAGES) / len(DOMAINS)) + 1)
-        for one in every_domain("development", number + 1)[number :: number + 1]
-    ]
-    write = partial(write_text, ladder, sampler=sampler, seed=plan.seed)
-    texts = [write(prompt, max_new_tokens=min(TUNING, plan.tokens)) for prompt in prompts]
-    texts.sort(key=lambda text: text.loops)
-    found = {}
-    for group, grid in candidates.items():
-        best = grid[0] if len(grid) == 1 else fastest(ladder, grid, texts, plan.seed, quiet)
-        found |= {method: one.name for method, one in best.items()}
-        print(
-            f"  {group}: {', '.join(dict.fromkeys(one.name for one in best.values()))}", flush=True
-        )
-    return [found]
-
-
-def fastest(
-    ladder: Ladder,
-    grid: Sequence[Candidate],
-    texts: Sequence[TargetText],
-    seed: int,
-    quiet: Quiet,
-) -> Candidate:
-    """The candidate whose methods together need the fewest seconds: all race on a few texts, the
-    better ones on more.
-    """
-    left = list(grid)
-    seconds: dict[tuple[str, str], float] = {}
-    used = 0
-    for added in STAGES:
-        settings = {(method, s.name): s for one in left for method, s in one.items()}
-        racing = our_contenders(ladder.target, [*settings.values()], ladder.target.runtime)
-        for one in racing:
-            one.run(texts[0].prompt_tokens, WARM_UP, seed)
-        for text in texts[used : used + added]:
-            raced = race(racing, text, ladder.target, seed=seed, quiet=quiet)
-            for key, trial in zip(settings, raced, strict=True):
-                seconds[key] = seconds.get(key, 0.0) + (trial.seconds or 0.0)
-        used += added
-        left.sort(key=lambda one: sum(seconds[method, s.name] for method, s in one.items()))
-        left = left[: max(2, math.ceil(KEPT * len(left)))]
-    return left[0]
 
 
 def _row(trial: Trial) -> Row:

@@ -16,7 +16,7 @@ HERE = "here"  # this machine, where one is named
 
 
 def machine_name(device: str = "cpu") -> str:
-    """For file names: the GPU, or processor and torch's threads: "amd-epyc-avx2-2-threads"."""
+    """For file names: the GPU, or processor and torch's threads: "amd-epyc-zen-3-avx2-2-threads"."""
     words = f"{processor_name()} {torch.get_num_threads()} threads"
     if device.startswith("cuda"):
         words = torch.cuda.get_device_name(device)
@@ -29,9 +29,11 @@ def for_file_names(words: str) -> str:
 
 
 def short_name(machine: str) -> str:
-    """What tells machines of a figure apart, from a name of files: the widest vector instructions,
-    or else the name.
+    """What tells machines of a figure apart, from a name of files: the processor's generation, the
+    widest vector instructions where that is not told, or else the name.
     """
+    if generation := re.search(r"-zen-(\d)-", machine):
+        return f"Zen {generation[1]}"
     for letters, words in {"avx512": "AVX-512", "avx2": "AVX2"}.items():
         if letters in machine:
             return words

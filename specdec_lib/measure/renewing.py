@@ -15,7 +15,8 @@ from specdec_lib.measure.rival_tables import front_page, rivals_page, side_by_si
 from specdec_lib.measure.rivals import rivals_file
 from specdec_lib.measure.sizes import SHOWN, sizes_page
 
-AVX2 = "amd-epyc-avx2-1-threads"  # a machine without AVX-512
+AVX2 = "amd-epyc-zen-3-avx2-1-threads"  # a machine without AVX-512
+ZEN_4 = "amd-epyc-zen-4-avx512-bf16-1-threads"  # one generation before the README's
 OF_IDEAS = ("front", "worth", "rivals", "ideas", record_table.MARK)  # of the two races
 
 
@@ -27,6 +28,7 @@ def shown_tables() -> dict[str, tuple[Path, Callable[[], str]]]:
         "table": (RESULTS, lambda: domain_table.markdown(pd.read_csv(domain_table.PLACE))),
         "rivals": (RESULTS, lambda: rivals_page(_both_races())),
         "ideas": (RESULTS, lambda: ideas_page(stored_ideas(RACED))),
+        "ideas_zen_4": (RESULTS, lambda: ideas_page(stored_ideas(ZEN_4))),
         "ideas_avx2": (RESULTS, lambda: ideas_page(stored_ideas(AVX2))),
         record_table.MARK: (
             RESULTS,

@@ -35,7 +35,7 @@ from specdec_lib.models.fast.model import FastModel
 from specdec_lib.models.loading import load_model
 
 MEASURED = DATA / "measured"
-SHOWN = MEASURED / "sizes_amd-epyc-avx512-bf16.csv"  # the table on the page of results
+SHOWN = MEASURED / "sizes_amd-epyc-zen-5-avx512-bf16.csv"  # the table on the page of results
 EDITIONS: dict[str, dict[str, Any]] = {  # how `load_model` is asked for them
     "int8": {"runtime": "int8"},
     "exact": {"runtime": "fast"},

@@ -17,8 +17,8 @@ LENGTH_LOOKS = PAYS | {f"{name}, chosen": replace(one, full=True) for name, one 
 GUESSED = "accepted guesses"
 OWN = "the target's own token"
 YIELDS = {GUESSED: Look(SOURCES["draft"]), OWN: Look(SOURCES["target"]), "": Look(INK)}
-PANELS = {"swi": "SWI: yield ÷ price", "tokens_per_round": "tokens per round"}
-PANELS |= {"price": "round, in target passes", "acceptance_rate": "acceptance rate"}
+PANELS = {"swi": "SWI", "tokens_per_round": "tokens per round"}
+PANELS |= {"price": "round, in target passes", "acceptance_rate": "accepted ÷ tried"}
 RIVALS = {"": Look(SOURCES["context"]), "this one": Look(theme.METHODS["cascade"], full=True)}
 RIVALS_ROOM = 78  # characters of a headline right of the longest name, in a wide font
 COLOURS = {"verify": "target", "draft passes": "draft", "choice and noise": "bigram"}
@@ -211,7 +211,7 @@ def rivals(table: pd.DataFrame, *, title: str) -> go.Figure:
         found = marks(table, prices[model], rows, note=note)
         found = found.assign(panel=PANELS["price"], series=called, base=base)
         look = Look(styles[called].colour, full=model == "draft")
-        add_bars(chart, found, {called: look}, lying=True)
+        add_bars(chart, found[found["x"] > 0], {called: look}, lying=True)
         base = base + found["x"]
     sums = marks(table.assign(sum=base), "sum", rows, text="sum").assign(panel=PANELS["price"])
     words_beside(chart, sums, lying=True)

@@ -98,7 +98,7 @@ def speed_surface(table: pd.DataFrame, *, about: str) -> go.Figure:
     table = table.assign(speed_up=table["speed_up"].where(table["budget"] <= room))
     panels = {one: f"width ≤ {one}" if one > 1 else "width 1" for one in sorted({*table["width"]})}
     high = 94 + 34 * table["budget"].nunique()
-    x = "deepest guess"
+    x = "deepest guess, at most"
     look = {"wide": 260, "high": high, "columns": len(panels), "gap": 0.03}
     chart = Chart(panels.values(), **look, x=x, y="budget, in nodes")
     least, most = (float(one) for one in table["speed_up"].agg(["min", "max"]))

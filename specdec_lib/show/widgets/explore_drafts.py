@@ -53,8 +53,8 @@ TREE_PRESETS = {
 SCOUTS = "none", "n-gram", "Max-Gram", "draft, for the middle model"
 NO_SCOUT, TABLE, COPIES, MODEL = SCOUTS
 STAGE_PRESETS = {
-    "chain, one stage": {"shape": "chain", "budget": 5, "scout": NO_SCOUT},
-    "tree, one stage": {"shape": "tree", "budget": 16, "scout": NO_SCOUT},
+    "chain, no scout": {"shape": "chain", "budget": 5, "scout": NO_SCOUT},
+    "tree, no scout": {"shape": "tree", "budget": 16, "scout": NO_SCOUT},
     "the paper's: tree, n-gram scout": dict(shape="tree", budget=16, scout=TABLE, scout_budget=8),
 }
 
@@ -266,13 +266,13 @@ def _drafts(ladder: Ladder, sampler: Sampler, at: Values) -> dict[str, Draft]:
         one = drafts.chain(budget, model=model)
     else:
         one = drafts.tree(budget, depth, model=model)
-    found = {"plain decoding": NoDraft(), f"one stage: {model}": one}
+    found = {"plain decoding": NoDraft(), model: one}
     if scout != NO_SCOUT:
         name = scout.partition(",")[0]
         deepest = {TABLE: 6, COPIES: most, MODEL: min(depth, 6)}[scout]
         below = guesser(ladder, sampler, name, TreeSize(most, deepest), obeyed=model)
         staged = StagedTree(one, below, guided=2 if scout == TABLE else 1)
-        found[f"two stages: {model} ← {name}"] = staged
+        found[f"{model}, scout: {name}"] = staged
     return found
 
 
