@@ -16,7 +16,7 @@ HERE = "here"  # this machine, where one is named
 
 
 def machine_name(device: str = "cpu") -> str:
-    """For file names: the GPU, or processor and torch's threads: "amd-epyc-zen-3-avx2-2-threads"."""
+    """For file names: the GPU, or processor and threads: "amd-epyc-zen-3-avx2-2-threads"."""
     words = f"{processor_name()} {torch.get_num_threads()} threads"
     if device.startswith("cuda"):
         words = torch.cuda.get_device_name(device)
