@@ -83,8 +83,8 @@ def test_what_notebook_06_says_of_cascades_and_of_older_cores_is_so():
     }
     verdicts = raced_verdicts(load_ladder(device="cpu"))
     staged = verdicts.xs("Table 2").filter(like="staged against speculative, ", axis=0)
-    older = staged[ZEN_4].filter(like="embedded", axis=0)
-    assert older.size == 4 and older.apply(lambda cell: cell.str.endswith("smaller")).all().all()
+    older = staged[ZEN_4]
+    assert older.size == 8 and older.apply(lambda cell: cell.str.endswith("smaller")).all().all()
 
 
 def test_what_notebook_08_says_of_three_cores_is_so():
@@ -94,8 +94,9 @@ def test_what_notebook_08_says_of_three_cores_is_so():
         for name in raced_machines()
     }
     found = {name: claims_beside_clock(own, passes[name]) for name, own in groups.items()}
+    assert found[AVX2].ratio["tree over chain"] < 1, "no gain shows"
+    assert found[ZEN_4].ratio_low["tree over chain"] > 1
     for older in (AVX2, ZEN_4):
-        assert found[older].ratio_low["tree over chain"] < 1
         own = (found[older].predicted / found[older].ratio - 1).abs().mean()
         map_of_readme = (found[RACED].predicted / found[older].ratio - 1).abs().mean()
         assert own < map_of_readme, "its own rounds foretell its clock better"

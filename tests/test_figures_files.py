@@ -214,3 +214,17 @@ def test_a_notebooks_image_keeps_the_colour_of_a_small_mark(tmp_path):
     assert small.size == (400, 400) and small.getpixel((203, 203)) == blue
     cut = Image.fromarray(page).quantize(64, method=Image.Quantize.MEDIANCUT).convert("RGB")
     assert len(set(cut.getpixel((203, 203)))) == 1
+
+
+def test_a_notebooks_image_keeps_a_light_line_apart_from_the_page(tmp_path):
+    """Control: an octree alone, with so few colours, makes it as white as the page."""
+    page = np.full((600, 600, 3), 255, "uint8")
+    page[100:500:40] = light = (229, 236, 246)
+    noise = np.random.default_rng(0).integers(0, 255, (100, 600, 3))
+    page[:100] = noise
+    Image.fromarray(page).save(tmp_path / "page.png")
+    small = Image.open(BytesIO(small_image(tmp_path / "page.png"))).convert("RGB")
+    where = round(0.5 * small.width), round(140.5 / 600 * small.height)
+    assert max(abs(a - b) for a, b in zip(small.getpixel(where), light, strict=True)) < 8
+    octree = Image.fromarray(page).quantize(16, method=Image.Quantize.FASTOCTREE).convert("RGB")
+    assert min(octree.getpixel((300, 140))) > 246

@@ -22,8 +22,7 @@ MEASURED = Path(__file__).parents[1] / "data" / "measured"
 
 def test_what_notebook_04_says_of_the_parts_of_a_cascade_is_so():
     parts = pd.read_csv(FIGURES / "04c_ablation.csv")
-    by = parts.pivot(index=["way", "sampling", "family"], columns="method", values="ratio")
-    gains = by.drop(columns="speculative decoding").div(by["speculative decoding"], axis=0)
+    gains = parts.pivot(index=["way", "sampling", "family"], columns="method", values="ratio")
     assert (gains.loc["SWI, counted"] > 1).all(axis=None)
     exact = gains.loc["speed, float32"]
     assert (exact < 1.03).all(axis=None)
@@ -144,19 +143,13 @@ def test_what_notebook_04_says_of_the_clock_is_so():
     for k00 in (2, 3):
         ours = over("cascade, K00 = 1").loc[f"cascade, K00 = {k00}"]
         assert ours.high < 1 and ours.value < printed[k00] / printed[1]
-    retuned = over("K00: 1").value[[f"K00: {value}" for value in (1, 2, 3, 4)]]
-    assert retuned.is_monotonic_increasing
     ablated = plain[plain.index.str.startswith("ablation: ")]
     assert ablated.high["ablation: full"] < 1
     assert (ablated.low[[f"ablation: no {one}" for one in ("horizontal", "Max-Gram")]] > 1.4).all()
     first = table.dropna(subset="matrix").groupby(["draft", "domain"]).matrix.first()
     tails = first.str.split(" / ").str[0].str.split().str[-1].astype(int)
     ends = tails.groupby("draft").agg(["min", "max"]).apply(tuple, axis=1)
-    assert (ends["K00: 1"], ends["K00: 4"], ends["ablation: full"]) == (
-        (16, 64),
-        (10, 32),
-        (12, 64),
-    )
+    assert ends["ablation: full"] == (12, 64)
     lenient = plain[plain.index.str.startswith("lenience: ")]
     assert lenient[lenient.low > 1].index.tolist() == ["lenience: 5"]
     assert tails.groupby("draft").sum()[lenient.index].idxmin() == "lenience: 5"
@@ -272,7 +265,7 @@ def test_what_notebook_04_says_of_drafts_without_a_network_is_so():
     ahead = []
     for domain, own in [("all", timed), *timed.groupby("domain")]:
         found = ratios(own, "tokens", "seconds", **by).set_index(["draft", "sampling"])
-        copies = found.loc["Max-Gram beside recycled"]
+        copies = found.loc["Max-Gram, else recycled"]
         ahead += [(domain, one) for one in copies.index[copies.low > 1]]
         if domain == "all":
             greedy, drawn = copies.loc["greedy"], copies.drop("greedy").iloc[0]

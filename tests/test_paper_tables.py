@@ -44,6 +44,7 @@ BOTH = pd.concat([raced(EMBEDDED), raced(PUBLISHED).assign(domain="qa")])
 def every_pair(monkeypatch):
     """The race above has three of the methods."""
     pairs = {"all together": [(CHAIN, AUTOREGRESSIVE), (TREE, AUTOREGRESSIVE)]}
+    pairs["tree"] = [(TREE, CHAIN)]
     monkeypatch.setattr("specdec_lib.measure.idea_tables.PAIRS", pairs)
 
 
@@ -54,6 +55,8 @@ def test_speed_ups_by_the_clock_stand_under_the_papers_names():
     speeds = found.groupby("method").speed_up.agg(list).to_dict()
     assert speeds == {"a chain": pytest.approx([1.6] * 2), "a tree": pytest.approx([2.0] * 2)}
     assert (found.low <= found.speed_up).all() and (found.prompts == 12).all()
+    beside = clocked_speed_ups(BOTH, {"a tree": TREE}, CHAIN)
+    assert beside.speed_up.tolist() == pytest.approx([1.25] * 2)
 
 
 def test_a_prompts_gain_is_from_one_method_to_the_other():
@@ -69,13 +72,16 @@ def test_a_prompts_gain_is_from_one_method_to_the_other():
 @pytest.mark.usefixtures("every_pair")
 def test_swi_charges_the_passes_that_were_counted_and_not_their_rows():
     prices = {"target": 1.0, "middle": 0.1}
-    found = cascade_parts(BOTH, NAMED, prices).set_index(["way", "pair", "family"])
+    found = cascade_parts(BOTH, NAMED, prices, AUTOREGRESSIVE).set_index(["way", "pair", "family"])
     for name, passes in {"a chain": 20 + 8, "a tree": 16 + 8}.items():
         counted = found.ratio[BY_SWI, name, EMBEDDED]
         assert counted == pytest.approx((40 / passes) / (40 / 40))
         assert found.ratio["speed, float32", name, EMBEDDED] != pytest.approx(counted)
-    dear = cascade_parts(BOTH, NAMED, prices | {"middle": 1.0}).set_index(["way", "pair"])
-    assert (dear.ratio[BY_SWI, "a chain"] < 1).all()  # 100 passes for 40 tokens
+    dear = prices | {"middle": 1.0}
+    found = cascade_parts(BOTH, NAMED, dear, AUTOREGRESSIVE).set_index(["way", "pair"])
+    assert (found.ratio[BY_SWI, "a chain"] < 1).all()  # 100 passes for 40 tokens
+    beside = cascade_parts(BOTH, {"a tree": TREE}, prices, CHAIN).set_index(["way", "family"])
+    assert beside.ratio[BY_SWI, EMBEDDED] == pytest.approx(28 / 24)
 
 
 def test_the_best_drafter_alone_is_that_of_each_list_and_data_set():

@@ -14,5 +14,8 @@ def run(*words: str) -> Any:
 
 
 def reproduce(words: Sequence[str], notebooks: Path) -> int:
-    """The exit status of `specdec reproduce` with other notebooks."""
-    return run("reproduce", "--notebooks", str(notebooks), *words)
+    """The exit status of `specdec reproduce` with other notebooks, in this process unless --jobs
+    says otherwise.
+    """
+    here = () if {"--jobs", "--grid"} & {*words} else ("--jobs", "1")
+    return run("reproduce", "--notebooks", str(notebooks), *here, *words)

@@ -14,7 +14,7 @@ from specdec_lib.measure.ratios import (
     sampling_of,
     without_few,
 )
-from specdec_lib.measure.settings.ideas import AUTOREGRESSIVE
+from specdec_lib.measure.settings.ideas import AUTOREGRESSIVE, SPECULATIVE
 from specdec_lib.workload.published import published
 
 BEST_ALONE = "best drafter alone"
@@ -22,15 +22,18 @@ BY_SWI = "SWI, counted"
 PAPER_SETS = ("GSM8K", "MMLU")
 
 
-def clocked_speed_ups(stored: pd.DataFrame, methods: Mapping[str, str]) -> pd.DataFrame:
+def clocked_speed_ups(
+    stored: pd.DataFrame, methods: Mapping[str, str], base: str = AUTOREGRESSIVE
+) -> pd.DataFrame:
     """Speed-ups over plain decoding by the clock, as `figures.paper_speed_ups` takes them: per
     sampler, method and `whose` (an edition and a kind of prompts).
 
     stored     as `stored_ideas` gives it
     methods    of the race, by the names that they are to have, in their order
+    base       another method to compare with, where the race pairs both
     """
     table = idea_table(stored)
-    table = table[(table.part == ALL) & (table.base == AUTOREGRESSIVE)]
+    table = table[(table.part == ALL) & (table.base == base)]
     own = table[table.method.isin(methods.values())]
     names = {raced: called for called, raced in methods.items()}
     own = own.sort_values(
@@ -72,16 +75,20 @@ def gains_by_prompt(
 
 
 def cascade_parts(
-    stored: pd.DataFrame, methods: Mapping[str, str], prices: Mapping[str, float]
+    stored: pd.DataFrame,
+    methods: Mapping[str, str],
+    prices: Mapping[str, float],
+    base: str = SPECULATIVE,
 ) -> pd.DataFrame:
-    """What each part of a cascade brings over plain decoding, as `figures.idea_ratios` takes it: by
-    SWI of the counted passes in float32, and by the clock in both editions, per sampler and kind of
-    prompts.
+    """What each part of a cascade brings over speculative decoding, as `figures.idea_ratios` takes
+    it: by SWI of the counted passes in float32, and by the clock in both editions, per sampler and
+    kind of prompts.
 
     methods    of the race, by the names that they are to have, from the top
     prices     of a pass of each model
+    base       another method to compare with, where the race pairs both
     """
-    clock = clocked_speed_ups(stored, methods)
+    clock = clocked_speed_ups(stored, methods, base)
     edition, family = clock.whose.str.split(", ", expand=True).to_numpy().T
     named = {"speed_up": "ratio", "low": "ratio_low", "high": "ratio_high"}
     timed = clock.rename(columns=named).assign(way="speed, " + edition, family=family)
@@ -98,9 +105,9 @@ def cascade_parts(
     rows = []
     for (heat, top_k, kind), own in charged.groupby(["temperature", "top_k", "family"], sort=False):
         both = own.pivot(index="prompt", columns="method", values=["tokens", "cost"])
-        plain = (both["tokens", AUTOREGRESSIVE], both["cost", AUTOREGRESSIVE])
+        other = (both["tokens", base], both["cost", base])
         for called, method in methods.items():
-            ratio = interval(both["tokens", method], both["cost", method], *plain)
+            ratio = interval(both["tokens", method], both["cost", method], *other)
             head = {"sampling": sampling_of(float(str(heat)), int(str(top_k))), "method": called}
             head |= {"family": kind, "way": BY_SWI, "prompts": len(both)}
             rows.append(head | named_interval("ratio", ratio))

@@ -171,7 +171,11 @@ def shaded_text(table: pd.DataFrame, *, title: str) -> go.Figure:
     copied = pieces[pieces["copied"].astype(bool)]
     lines = zip(copied["left"], copied["right"], copied["bottom"], strict=True)
     under = [[(left + 2, low + 2), (right - 2, low + 2)] for left, right, low in lines]
-    traces.append(path_trace(under, {"color": theme.SOURCES["prompt"], "width": 3}, name="copied"))
+    traces.append(
+        path_trace(
+            under, {"color": theme.SOURCES["prompt"], "width": 3}, name="a copy would guess it"
+        )
+    )
     said = "{token}<br>a guess survives with probability {chance:.2f}"
     named = pieces.assign(token=pieces["token"].map(str).map(visible).map(escape))
     pieces["hover"] = [said.format_map(row) for row in named.to_dict("records")]

@@ -95,7 +95,9 @@ def stages(table: pd.DataFrame, *, sampling: str = "") -> go.Figure:
             words_beside(chart, none, lying=True)
     chart.axis("x", showticklabels=False, showgrid=False)
     chart.name_places("y", rows["stack"], longest=36)
-    return chart.titled(f"What each stack yields and costs, counted{sampling and f', {sampling}'}")
+    return chart.titled(
+        f"What each setting yields and costs, counted{sampling and f', {sampling}'}"
+    )
 
 
 def free_drafts(table: pd.DataFrame) -> go.Figure:

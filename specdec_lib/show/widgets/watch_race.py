@@ -104,14 +104,15 @@ class RacePanel(ipywidgets.VBox):
                 button.disabled = False
 
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
-        """The widget, and for pages without widgets the race at one moment, and its result."""
+        """The widget, and for pages without widgets the race half way, and its result."""
         bundle = super()._repr_mimebundle_(**kwargs) or {}
         if self.recording is None:
             return bundle | {"text/plain": "a race to watch (it needs a running notebook)"}
         speeds = named_rows(race_speeds(self.recording))
         said = "; ".join(f"{one.method}: {speed_said(one)}" for one in speeds)
         text = f"a race to watch (it needs a running notebook); {said}"
-        return bundle | {"text/plain": text} | still(figures.race_moment(self.recording))
+        half = self.recording.groupby("method").seconds.max().min() / 2
+        return bundle | {"text/plain": text} | still(figures.race_moment(self.recording, at=half))
 
 
 def race_to_watch(ladder: Ladder, recorded: pd.DataFrame | None = None) -> RacePanel:

@@ -34,6 +34,10 @@ Figures = Annotated[
 GridFile = Annotated[
     Path | None, place("a YAML file with a list of values for each of some parameters")
 ]
+Jobs = Annotated[
+    int | None,
+    Parameter(help="notebooks at once, but for those that time this machine (default: 2)"),
+]
 Notebooks = Annotated[Path | None, place("a folder of other notebooks (default: the suite's own)")]
 
 
@@ -49,6 +53,7 @@ def reproduce(
     out: Figures = None,
     fresh: Fresh = False,
     notebooks: Notebooks = None,
+    jobs: Jobs = None,
     grid: GridFile = None,
     scheduler: Scheduler = None,
 ) -> int:
@@ -66,8 +71,13 @@ def reproduce(
         raise ValueError(f"--{asked[0]} does not go with --{asked[1]}")
     if grid is None and scheduler is not None:
         raise ValueError("--scheduler goes with --grid: figures are made on this machine")
+    if grid is not None and jobs is not None:
+        raise ValueError(
+            "--jobs does not go with --grid: the workers of --scheduler share its runs"
+        )
     from specdec_lib.suite.notebook import NOTEBOOKS
     from specdec_lib.suite.reproduce.running import RunRequest, reproduce_figures
+    from specdec_lib.suite.reproduce.side_by_side import usual_jobs
 
     request = RunRequest(
         only=only or (),
@@ -77,6 +87,7 @@ def reproduce(
         mode=asked[0] if asked else "",
         fresh=fresh,
         notebooks=notebooks or NOTEBOOKS,
+        jobs=usual_jobs() if jobs is None else jobs,
     )
     if grid is None:
         return reproduce_figures(request)

@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import functools
 import os
 import sys
 import tempfile
@@ -30,6 +31,7 @@ from specdec_lib.suite.notebook import (
 )
 from specdec_lib.suite.reproduce.checking import SAME, compared_tables
 from specdec_lib.suite.reproduce.plan import NotebookRun, choose_notebooks, plan_runs
+from specdec_lib.suite.reproduce.side_by_side import run_each
 
 INTERRUPTED = 130
 START_SECONDS = 120
@@ -48,6 +50,9 @@ class RunRequest:
     mode        one of `MODES`, or "" to run
     fresh       run again what is unchanged since its last run
     notebooks   their folder
+    jobs        notebooks that run at once, at most; those that time this machine run alone
+
+    Raises ValueError if there are fewer jobs than one, or a refresh has settings or a profile.
     """
 
     only: Sequence[str] = ()
@@ -57,8 +62,11 @@ class RunRequest:
     mode: str = ""
     fresh: bool = False
     notebooks: Path = NOTEBOOKS
+    jobs: int = 1
 
     def __post_init__(self) -> None:
+        if self.jobs < 1:
+            raise ValueError(f"--jobs is 1 or more, got {self.jobs}")
         if self.mode == "refresh" and (self.settings or self.profile != "smoke"):
             raise ValueError(
                 "--refresh stores what the defaults give; it goes with neither --set nor"
@@ -81,14 +89,14 @@ def reproduce_figures(asked: RunRequest) -> int:
         _due(runs, asked)
         return 0
     if asked.mode == "check":
-        return _check(runs)
+        return _check(runs, asked.jobs)
     for place in (folder, folder / "runs"):
         check_writable(place)
     with only_process(folder / "runs"):
         for place in (folder, folder / "runs", asked.notebooks):
             for name in sweep_partial(place):
                 say(f"removed {place / name}, half-written by a run that was killed")
-        status = _run(_due(runs, asked), asked.mode == "refresh")
+        status = _run(_due(runs, asked), asked.jobs, refresh=asked.mode == "refresh")
         say(f"all figures: {build(folder, notebooks=asked.notebooks)}")
         return status
 
@@ -106,13 +114,12 @@ def _due(runs: Sequence[NotebookRun], asked: RunRequest) -> list[NotebookRun]:
     return due
 
 
-def _run(runs: Sequence[NotebookRun], refresh: bool) -> int:
+def _run(runs: Sequence[NotebookRun], jobs: int, *, refresh: bool) -> int:
     """Execute notebooks and, at the end, print what went wrong; the exit status comes back."""
     problems: list[str] = []
     try:
-        for run in runs:
-            if problem := run_notebook(run, refresh=refresh):
-                problems.append(problem)
+        for problem in run_each(functools.partial(run_notebook, refresh=refresh), runs, jobs):
+            problems += [problem] if problem else []
     except KeyboardInterrupt:
         say("interrupted: what is finished stays, and the same command goes on from here")
         return INTERRUPTED
@@ -122,14 +129,14 @@ def _run(runs: Sequence[NotebookRun], refresh: bool) -> int:
     return int(bool(problems))
 
 
-def _check(runs: Sequence[NotebookRun]) -> int:
+def _check(runs: Sequence[NotebookRun], jobs: int) -> int:
     """Run into a temporary folder, print a line for each table of the notebooks that finished:
     whether it is the one that is there; the exit status comes back. Nothing is stored.
     """
     found = []
     with tempfile.TemporaryDirectory(prefix="specdec-check-") as place:
         apart = [dataclasses.replace(run, figures=Path(place)) for run in runs]
-        status = _run(apart, refresh=False)
+        status = _run(apart, jobs, refresh=False)
         if status == INTERRUPTED:
             return status
         for run, again in zip(runs, apart, strict=True):

@@ -1,0 +1,169 @@
+"""Single sentences of the notebooks, each beside the stored table that it is about."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pandas as pd
+
+from specdec_lib.measure.bytes_moved import size_table
+from specdec_lib.measure.idea_tables import stored_ideas
+from specdec_lib.measure.latency import free_parts
+from specdec_lib.measure.machine import stored_clocked
+from specdec_lib.measure.price_map import CLAIMS, Priced, modelled_place, timed_prices
+from specdec_lib.measure.race_table import RACED
+from specdec_lib.measure.ratios import ratios
+from specdec_lib.measure.renewing import AVX2
+from specdec_lib.measure.scorecard.other_races import raced_verdicts
+from specdec_lib.theory import RTX_4090, ModelShape, best_relay, roofline_seconds
+from specdec_lib.workload import load_ladder
+from specdec_lib.workload.published import number
+
+FIGURES = Path(__file__).parents[1] / "figures"
+MEASURED = Path(__file__).parents[1] / "data" / "measured"
+
+
+def test_notebook_01_a_tree_of_sixteen_would_be_slower_than_plain_decoding():
+    speeds = pd.read_csv(FIGURES / "01_speed_up.csv").groupby("budget").speed_up.max()
+    assert speeds[16] < 1 < speeds[15]
+
+
+def test_notebook_02_a_draft_is_a_little_too_modest_and_rates_fall_with_temperature():
+    dots = pd.read_csv(FIGURES / "02_calibration.csv")
+    for _, own in dots.groupby("series"):
+        assert (own.rate > own.confidence).mean() > 0.5
+    known = dots.dropna(subset="low")
+    off = (known.confidence < known.low) | (known.confidence > known.high)
+    assert off.sum() <= 2 and len(known) > 10
+    rates = pd.read_csv(MEASURED / "temperatures.csv").pivot(
+        index="guesser", columns="temperature", values="rate"
+    )
+    for heat in rates:
+        assert rates[heat].loc[["middle", "reading", "draft", "n-gram"]].is_monotonic_decreasing
+    assert (rates[1.5] < rates[0.0]).all()
+    table = rates.loc["n-gram"]
+    assert table[table.index <= 1].between(0.18, 0.2).all() and table[1.5] < table[1.0] / 3
+
+
+def test_notebook_03_how_small_the_draft_is():
+    share = size_table(load_ladder(device="cpu")).set_index("model").a_pass_share
+    assert round(1 / share["draft"]) == 16
+
+
+def test_notebook_03_what_a_scout_can_save_of_a_chain():
+    growth = pd.read_csv(MEASURED / "katz_growth.csv")
+    cut = growth[(growth.table == "pruned") & (growth.sampling == "greedy")].iloc[-1]
+    assert round(1 / (1 - cut["first"]), 1) == 1.4 and 0.25 < cut["first"] < 0.3
+    assert round(cut.among_4, 1) == 0.5
+    times = growth.lookup_microseconds
+    wish = number("staged.text.setup", "draft2 latency goal, below")
+    assert wish < times.median() < 1.1 * wish and (times > 2.8 * times.median()).sum() == 2
+
+
+def test_notebook_03_a_drafts_passes_are_a_seventh_of_a_trees_time():
+    strip = pd.read_csv(FIGURES / "03_strip.csv", keep_default_na=False)
+    tree = strip[strip.method == "tree"]
+    share = tree.milliseconds[tree.model != "target"].sum() / tree.milliseconds.sum()
+    assert abs(share - 1 / 7) < 0.015
+
+
+def test_notebook_03b_a_longer_chain_hardly_yields_more():
+    far = pd.read_csv(MEASURED / "cascade_position.csv").query("drafter == 'draft'")
+    for _, own in far.groupby(["sampling", "domain"]):
+        rates = own.sort_values("position").rate
+        assert 1 <= (1 + rates.head(16).sum()) / (1 + rates.head(5).sum()) < 1.055
+
+
+def test_notebook_04_a_cheap_tail_adds_three_percent_to_the_toy():
+    rates, costs = (0.8, 0.4), (0.1, 0.01)
+    both = best_relay(rates, costs, longest=12).speed_up
+    alone = best_relay(rates[:1], costs[:1], longest=12).speed_up
+    assert round(100 * (both / alone - 1)) == 3
+    assert round(timed_prices()["draft"], 2) == 0.01  # a hundredth
+
+
+def test_notebook_04_the_peak_of_its_surface_is_not_to_be_trusted():
+    cells = pd.read_csv(FIGURES / "04_surface.csv").dropna(subset="matrix")
+    assert cells.matrix.str.split().str[-1].nunique() == 1  # one K11 for all
+    adds = cells.groupby("k1").swi.max() / cells[cells.k2 == 0].set_index("k1").swi
+    assert adds[4] > adds[3] and adds[4] > adds[5]
+
+
+def test_notebook_04b_two_and_three_drafters_and_the_small_one():
+    swi = pd.read_csv(MEASURED / "cascade_swi.csv").query("sampling == 'greedy'")
+    by = swi.pivot(index=["prices", "domain"], columns="drafters", values="swi")
+    beside = (by["middle + draft + Max-Gram"] / by["middle + Max-Gram"]).drop("parameters")
+    assert beside.drop("summary", level="domain").between(0.975, 1.01).all()
+    assert (beside.xs("summary", level="domain") < 0.95).all()
+    small = pd.read_csv(MEASURED / "cascade_versus.csv").query(
+        "prices == 'measured' and cascade == 'draft + Max-Gram'"
+    )
+    assert (small.high[small.sampling == "greedy"] < 1).all()
+    assert (small.high[small.sampling != "greedy"] < 1).sum() == 3
+
+
+def test_notebook_04b_a_high_swi_can_be_a_slow_decoder():
+    table = stored_clocked("walltime", RACED).assign(sampling="greedy")
+    chat = table[table.domain == "chat"]
+    by = {"baseline": "autoregressive", "by": ("draft", "sampling")}
+    speeds = ratios(chat, "tokens", "seconds", **by).set_index("draft").value
+    assert speeds["cascade + tree, a tail of 10"] < 0.95
+    prices = timed_prices()
+    spent = sum(chat[f"{name}_passes"].fillna(0) * prices[name] for name in prices if name in SPENT)
+    swi = ratios(chat.assign(spent=spent), "tokens", "spent", **by).set_index("draft").value
+    assert round(swi["cascade + tree, a tail of 10"], 1) == 2.0
+
+
+SPENT = ("target", "middle", "draft")
+
+
+def test_notebook_05_a_scout_makes_the_drafts_part_no_shorter():
+    ledger = stored_clocked("ledger", RACED).query("runtime == 'fast' and part == 'draft passes'")
+    took = ledger.pivot_table(index="temperature", columns="draft", values="token_seconds")
+    assert (took["staged tree of 8, depth 4"] >= took["tree of 8, depth 4"]).all()
+
+
+def test_notebook_05b_what_is_left_to_gain():
+    parts = free_parts(stored_clocked("ledger", RACED), stored_clocked("speeds", RACED))
+    assert 1.14 < (parts.both_free / parts.speed_up).max() < 1.16  # up to 15 %
+
+
+def test_notebook_06_what_its_first_lines_count():
+    scores = pd.read_csv(FIGURES / "06_scorecard.csv").query("kind == 'gain'")
+    counts = scores.verdict.value_counts()
+    assert counts.drop("not testable here", errors="ignore").sum() == 59
+    counted = ["reproduced", "larger", "smaller", "opposite"]
+    assert counts[counted].tolist() == [4, 4, 38, 3]
+    again = scores[scores.verdict == "reproduced"]
+    assert sorted(again.by) == ["clock", "clock", "counted", "counted"]
+    assert again.claim.str.startswith(("speculative against plain", "staged against")).all()
+    larger = scores[scores.verdict == "larger"]
+    assert larger.claim.str.endswith("speculative").sum() == 2
+    assert larger.claim.str.contains("GSM8K, BASE").sum() == 2
+    tuned = scores[scores.item == "Table 3, tuned"]
+    assert tuned.ours.between(0.945, 0.985).all()  # two to five percent slower
+    assert (tuned.verdict == "opposite").sum() == 2
+    adds = scores[scores.claim.str.startswith("staged against speculative")]
+    assert (adds.verdict[adds.by == "clock"] == "smaller").all()
+
+
+def test_notebook_06_a_core_without_avx_512():
+    verdicts = raced_verdicts(load_ladder(device="cpu"))[AVX2]
+    ours = verdicts.map(lambda said: float(said.split()[0]) if said else float("nan"))
+    staged = ours.xs("Table 2").filter(like="staged against speculative", axis=0)
+    staged = staged.stack().dropna()
+    assert len(staged) == 4 and (staged < 1).sum() == 3
+    cascades = ours.xs("Table 3, tuned").stack()
+    assert 0.72 < cascades.min() < 0.77  # up to a quarter slower
+
+
+def test_notebook_08_trees_at_the_papers_gpu():
+    rows = stored_ideas(RACED).query("edition == 'exact' and temperature == 0")
+    priced = Priced.of(rows, stored_clocked("passes", RACED))
+    large, small = ModelShape(36, 1280, 50257), ModelShape(5, 512, 50257)
+    plain = number("staged.table2", "deterministic", "baseline")
+    launch = 1 / plain - roofline_seconds(large, RTX_4090, rows=1, context=256)
+    place = replace(modelled_place(large, small, RTX_4090, launch / large.layers), host=1.0)
+    tree, stage = (CLAIMS[name] for name in ("tree over chain", "second stage, of a tree"))
+    assert round(priced.gain(*tree, place) * priced.gain(*stage, place), 2) == 1.26
+    printed = [number("staged.table2", "deterministic", name) for name in ("staged", "speculative")]
+    assert round(printed[0] / printed[1], 2) == 1.36
