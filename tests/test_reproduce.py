@@ -70,7 +70,7 @@ def test_a_failing_notebook_is_named_and_the_others_finish(toys, figures, capsys
         ("--only 07", "--only 07 names no notebook; there are 00_toy"),
         ("--refresh --set width=3", "--refresh stores what the defaults give"),
         ("--check --refresh", "does not go with"),
-        ("--jobs 0", "--jobs is 1 or more, got 0"),
+        ("--jobs 0", "--jobs counts from 1, got 0"),
         ("--jobs 2 --grid grid.yml", "--jobs does not go with --grid"),
         ("--out /proc/nowhere", "the folder /proc/nowhere cannot be written to"),
     ],

@@ -15,6 +15,7 @@ from toys import GOOD, write_toy
 
 from specdec_lib.suite.gallery.manifest import read_manifest
 from specdec_lib.suite.notebook import NOTEBOOKS, numbered
+from specdec_lib.suite.reproduce.running import RunRequest
 from specdec_lib.suite.reproduce.side_by_side import TIMED, usual_jobs
 from tests.verbs import reproduce
 
@@ -131,6 +132,11 @@ def test_an_interrupt_stops_all_of_them_and_leaves_no_process(toys, figures, tmp
     assert not psutil.wait_procs(below, timeout=20)[1], "kernels too are gone"
     states = [read_manifest(figures / "runs" / f"{own}.json") for own in ("00_one", "01_two")]
     assert [one.state for one in states] == ["running", "running"]
+
+
+def test_fewer_jobs_than_one_are_refused():
+    with pytest.raises(ValueError, match="jobs counts from 1, got 0"):
+        RunRequest(jobs=0)
 
 
 def test_two_run_at_once_unless_a_number_is_given(monkeypatch):

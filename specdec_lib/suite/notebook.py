@@ -117,7 +117,7 @@ def small_image(path: Path) -> bytes:
             often = [colour for _, colour in sorted(counted, reverse=True)[: colours // 4]]
             rare = small.quantize(colours - len(often), method=Image.Quantize.FASTOCTREE)
             palette = Image.new("P", (1, 1))
-            palette.putpalette([*np.ravel(often).tolist(), *(rare.getpalette() or [])])
+            palette.putpalette([*np.ravel(often).astype(int).tolist(), *(rare.getpalette() or [])])
             reduced = small.quantize(palette=palette, dither=Image.Dither.NONE)
             stream = BytesIO()
             reduced.save(stream, "PNG", optimize=True)

@@ -66,7 +66,7 @@ class RunRequest:
 
     def __post_init__(self) -> None:
         if self.jobs < 1:
-            raise ValueError(f"--jobs is 1 or more, got {self.jobs}")
+            raise ValueError(f"jobs counts from 1, got {self.jobs}")
         if self.mode == "refresh" and (self.settings or self.profile != "smoke"):
             raise ValueError(
                 "--refresh stores what the defaults give; it goes with neither --set nor"
