@@ -7,8 +7,12 @@ import json
 import re
 from io import BytesIO
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from specdec_lib.core.files import REPOSITORY, write_whole
+
+if TYPE_CHECKING:
+    from PIL import Image
 
 NOTEBOOKS = REPOSITORY / "notebooks"
 NUMBERED = re.compile(r"\d\d[a-z]?(_[a-z0-9]+)+")  # "03_name", and "03b_name" that goes on with it
@@ -20,6 +24,9 @@ INTRODUCTION = {
 SAVED = re.compile(r'(?m)^save\((?:.|\n)*?"(\d\d[a-z]?(?:_[a-z0-9]+)+)"')
 PLOTLY = "application/vnd.plotly.v1+json"
 LARGEST_IMAGE = 60_000  # bytes
+PARTS = (1.0, 0.7, 0.5, 0.45)  # of its size, tried in turn
+COLOURS = 64
+APART = 24  # of 441, the distance of black and white
 WIDGET = "application/vnd.jupyter.widget-view+json"
 KERNELSPEC = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
 ADDRESS = re.compile(r" at 0x[0-9a-f]+")
@@ -100,32 +107,47 @@ def add_images(notebook: dict, figures: Path) -> None:
 
 def small_image(path: Path) -> bytes:
     """A PNG in so few colours, and if need be pixels, that it has at most `LARGEST_IMAGE` bytes.
+    Raises ValueError if at .45 of its size it still has more.
+    """
+    from PIL import Image  # late: notebooks are read without it
 
-    A quarter of the colours are those that most pixels have, so that a light line stays apart from
-    the page. The others are chosen by an octree, which keeps a colour that only few pixels have: a
-    median cut, which splits by counts, leaves only greys to small marks on a large page. Raises
-    ValueError if 16 colours at less than half the size are still too many bytes.
+    with Image.open(path) as whole:
+        for part in PARTS:
+            width, height = whole.size
+            small = whole.convert("RGB").resize((round(part * width), round(part * height)))
+            stream = BytesIO()
+            in_few_colours(small).save(stream, "PNG", optimize=True)
+            if stream.tell() <= LARGEST_IMAGE:
+                return stream.getvalue()
+    raise ValueError(f"{path} has more than {LARGEST_IMAGE} bytes at {PARTS[-1]:g} of its size")
+
+
+def in_few_colours(image: "Image.Image") -> "Image.Image":
+    """An RGB image in at most `COLOURS`, each pixel in the one nearest to its own: again and again
+    the colour that most pixels have, of those that are not within `APART` of one taken before. So
+    a light line stays apart from the page, and a small mark keeps its colour, which in a palette by
+    counts gives way to the many shades at the edges of letters.
     """
     import numpy as np  # late, both: notebooks are read without them
     from PIL import Image
 
-    with Image.open(path) as whole:
-        for colours, part in ((64, 1.0), (64, 0.7), (64, 0.5), (32, 0.5), (32, 0.45), (16, 0.45)):
-            width, height = whole.size
-            small = whole.convert("RGB").resize((round(part * width), round(part * height)))
-            counted = small.getcolors(small.width * small.height) or []
-            often = [colour for _, colour in sorted(counted, reverse=True)[: colours // 4]]
-            rare = small.quantize(colours - len(often), method=Image.Quantize.FASTOCTREE)
-            palette = Image.new("P", (1, 1))
-            palette.putpalette([*np.ravel(often).astype(int).tolist(), *(rare.getpalette() or [])])
-            reduced = small.quantize(palette=palette, dither=Image.Dither.NONE)
-            stream = BytesIO()
-            reduced.save(stream, "PNG", optimize=True)
-            if stream.tell() <= LARGEST_IMAGE:
-                return stream.getvalue()
-    raise ValueError(
-        f"{path} has more than {LARGEST_IMAGE} bytes in 16 colours and .45 of its size"
-    )
+    pixels = np.asarray(image, dtype=np.int32)
+    packed = (pixels[..., 0] << 16) | (pixels[..., 1] << 8) | pixels[..., 2]
+    known, left = np.unique(packed, return_counts=True)
+    own = np.stack([known >> 16, (known >> 8) & 255, known & 255], axis=1)
+    away = np.full(len(known), np.inf)
+    nearest = np.zeros(len(known), dtype=np.uint8)
+    taken = []
+    while len(taken) < COLOURS and left.any():
+        colour = own[left.argmax()]
+        distance = ((own - colour) ** 2).sum(axis=1)
+        nearest[distance < away] = len(taken)
+        away = np.minimum(away, distance)
+        left[distance < APART**2] = 0
+        taken.append(colour)
+    found = Image.fromarray(nearest[np.searchsorted(known, packed)], "P")
+    found.putpalette(np.ravel(taken).astype(int).tolist())
+    return found
 
 
 def without_run(notebook: dict) -> dict:

@@ -72,7 +72,7 @@ def waterfall(table: pd.DataFrame) -> go.Figure:
 def idea_ratios(
     table: pd.DataFrame,
     *,
-    x: str | Mapping[str, str] = "speed with it ÷ without",
+    x: str | Mapping[str, str] = "speed ÷ that of the other",
     title: str = "What each idea adds by the clock",
 ) -> go.Figure:
     """What each idea adds: a row per pair of methods that differ by it alone, a lying dot per kind

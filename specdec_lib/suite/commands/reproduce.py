@@ -69,12 +69,7 @@ def reproduce(
     asked = [name for name, one in modes.items() if one]
     if len(asked) > 1:
         raise ValueError(f"--{asked[0]} does not go with --{asked[1]}")
-    if grid is None and scheduler is not None:
-        raise ValueError("--scheduler goes with --grid: figures are made on this machine")
-    if grid is not None and jobs is not None:
-        raise ValueError(
-            "--jobs does not go with --grid: the workers of --scheduler share its runs"
-        )
+    _check_grid(grid, scheduler, jobs)
     from specdec_lib.suite.notebook import NOTEBOOKS
     from specdec_lib.suite.reproduce.running import RunRequest, reproduce_figures
     from specdec_lib.suite.reproduce.side_by_side import usual_jobs
@@ -94,3 +89,11 @@ def reproduce(
     from specdec_lib.suite.reproduce.grid import reproduce_grid
 
     return reproduce_grid(request, grid, scheduler)
+
+
+def _check_grid(grid: Path | None, scheduler: str | None, jobs: int | None) -> None:
+    """Raises ValueError for an option that does not go with a grid, or only with one."""
+    if grid is None and scheduler is not None:
+        raise ValueError("--scheduler goes with --grid: figures are made on this machine")
+    if grid is not None and jobs is not None:
+        raise ValueError("--jobs does not go with --grid: workers of --scheduler share its runs")
