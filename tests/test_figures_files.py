@@ -15,7 +15,7 @@ from PIL.PngImagePlugin import PngInfo
 
 from specdec_lib.core.files import figures_folder, write_whole
 from specdec_lib.show import saving
-from specdec_lib.suite.notebook import small_image
+from specdec_lib.suite.notebook import in_few_colours, small_image
 
 STORED = Path(__file__).resolve().parents[1] / "figures"
 TABLE = pd.DataFrame({"token": ['"', "\n"], "distribution": "draft", "probability": [1 / 3, 2 / 3]})
@@ -214,6 +214,17 @@ def test_a_notebooks_image_keeps_the_colour_of_a_small_mark(tmp_path):
     assert small.size == (400, 400) and small.getpixel((203, 203)) == blue
     cut = Image.fromarray(page).quantize(64, method=Image.Quantize.MEDIANCUT).convert("RGB")
     assert len(set(cut.getpixel((203, 203)))) == 1
+
+
+def test_a_notebooks_image_keeps_the_shades_of_areas_apart():
+    """Control: of small marks, such near shades become one."""
+    page = np.full((100, 100, 3), 255, "uint8")
+    page[:40] = (100, 150, 200)
+    page[40:80] = (108, 150, 200)
+    assert len(in_few_colours(Image.fromarray(page), 24).getcolors()) == 3
+    page[80:82, 0] = (0, 150, 0)
+    page[82:84, 0] = (8, 150, 0)
+    assert len(in_few_colours(Image.fromarray(page), 24).getcolors()) == 4
 
 
 def test_a_notebooks_image_keeps_a_light_line_apart_from_the_page(tmp_path):

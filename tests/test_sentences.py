@@ -100,6 +100,8 @@ def test_notebook_03_a_drafts_passes_are_a_seventh_of_a_trees_time():
     tree = strip[strip.method == "tree"]
     share = tree.milliseconds[tree.model != "target"].sum() / tree.milliseconds.sum()
     assert abs(share - 1 / 7) < 0.015
+    cheap = strip[strip.model != "target"].groupby("method").size()
+    assert (cheap["staged tree"], cheap["tree"]) == (11, 14)
 
 
 def test_notebook_03b_a_longer_chain_hardly_yields_more():
@@ -123,6 +125,10 @@ def test_notebook_04_the_peak_of_its_surface_is_not_to_be_trusted():
     adds = cells.groupby("k1").swi.max() / cells[cells.k2 == 0].set_index("k1").swi
     assert adds[4] > adds[3]
     assert round(100 * (adds[4] - 1)) == 6 and round(100 * (adds[5] - 1)) == 1
+    best = cells.groupby("k1").swi.max()
+    assert round(100 * (1 - best[2] / best.max())) == 2
+    every = pd.read_csv(MEASURED / "cascade_studies.csv").query("study == 'surface'")
+    assert set(every.texts) == {20}
     ours = [vertical_tokens(0.8, *case) for case in ((0.3, 10, 2), (0.0, 0, 2))]
     assert [round(tokens, 2) for tokens in ours] == [2.83, 2.44]
 

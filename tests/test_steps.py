@@ -16,7 +16,7 @@ from specdec_lib.drafts.max_gram import MaxGram
 from specdec_lib.drafts.staged import StagedTree
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
 from specdec_lib.models.table import TableModel
-from specdec_lib.show import figures
+from specdec_lib.show import figures, tables
 from specdec_lib.show.steps import steps_of
 
 TARGET = TableModel.fixed((0.3, 0.25, 0.2, 0.15, 0.1), "target")
@@ -193,3 +193,23 @@ def test_a_step_without_what_decided_is_refused_with_what_is_needed():
     for wrong in pd.DataFrame({"text": ["a"], "noise": [1.0]}), pd.DataFrame({"text": []}):
         with pytest.raises(ValueError, match="log_probability noise sum"):
             figures.step(wrong, title="")
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS)
+def test_the_table_of_a_walk_has_the_sums_that_decide(sampler):
+    """The choice's log-probability and noise lie above the second token's by what is told."""
+    chance = Chance(4, sampler)
+    tree = TreeDraft(DRAFT, budget=6, depth=3).propose(CONTEXT, chance)
+    logits = TARGET.score(CONTEXT, tree)
+    walk = tables.walk(tree, logits, chance, text="abcde".__getitem__)
+    assert len(walk) == len(look_up(tree, logits, chance).path) + 1
+    for row in walk.to_dict("records"):
+        chosen, second = ("abcde".index(row[name]) for name in ("target's choice", "second"))
+        position = row["position of choice"]
+        assert row["noise"] == chance.noise(position, [chosen])[0]
+        scale = sampler.temperature or 1.0
+        sums = [
+            float(logits[0].log_softmax(-1)[token]) / scale + chance.noise(position, [token])[0]
+            for token in (chosen, second)
+        ]
+        assert row["behind"] == pytest.approx(sums[0] - sums[1], abs=1e-5) and chosen != second

@@ -47,8 +47,9 @@ def check_path(tree: TokenTree, path: Sequence[int]) -> None:
 def walk(
     tree: TokenTree, target_logits: Float[Tensor, "nodes vocab"], chance: Chance, *, text: TokenText
 ) -> pd.DataFrame:
-    """A row per node `look_up` comes to: the target's choice there, white space shown, and which of
-    its children, from 0, holds it.
+    """A row per node `look_up` comes to: the target's choice there, white space shown, with its
+    probability and noise; the token with the next best sum of log-probability and noise, and how
+    many nats it is behind; and which of the node's children, from 0, holds the choice.
     """
     events: list[Choice | ChildTest | FinalDraw] = []
     look_up(tree, target_logits, chance, trace=events.append)
@@ -57,9 +58,12 @@ def walk(
         children = tree.children(node)
         held = "none: emitted" if child is None else children.index(child)
         probability = float(chance.sampler.probs(target_logits[node])[token])
-        row = {"at": visible(text(tree.tokens[node]))}
-        row |= {"position of choice": tree.position(node) + 1}
+        position = tree.position(node) + 1
+        ranked, gaps = chance.rank(target_logits[node], position, 2)
+        row = {"at": visible(text(tree.tokens[node])), "position of choice": position}
         row |= {"target's choice": visible(text(token)), "probability": probability}
+        row |= {"noise": chance.noise(position, [token])[0]}
+        row |= {"second": visible(text(ranked[-1])), "behind": gaps[-1]}
         rows.append(row | {"children": len(children), "goes to child (from 0)": held})
     return pd.DataFrame(rows)
 

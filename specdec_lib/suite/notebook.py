@@ -24,9 +24,11 @@ INTRODUCTION = {
 SAVED = re.compile(r'(?m)^save\((?:.|\n)*?"(\d\d[a-z]?(?:_[a-z0-9]+)+)"')
 PLOTLY = "application/vnd.plotly.v1+json"
 LARGEST_IMAGE = 60_000  # bytes
-PARTS = (1.0, 0.7, 0.5, 0.45)  # of its size, tried in turn
-COLOURS = 64
-APART = 24  # of 441, the distance of black and white
+# its size, and how far its colours are apart (black and white: 441), tried in turn
+TRIED = ((1.0, 24), (0.7, 24), (0.5, 24), (0.45, 24), (0.45, 36))
+COLOURS = 128
+FLAT = 1 / 500  # of the pixels, from which on a colour is one of areas
+NEAR = 4  # how far such colours are apart
 WIDGET = "application/vnd.jupyter.widget-view+json"
 KERNELSPEC = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
 ADDRESS = re.compile(r" at 0x[0-9a-f]+")
@@ -112,21 +114,22 @@ def small_image(path: Path) -> bytes:
     from PIL import Image  # late: notebooks are read without it
 
     with Image.open(path) as whole:
-        for part in PARTS:
+        for part, apart in TRIED:
             width, height = whole.size
             small = whole.convert("RGB").resize((round(part * width), round(part * height)))
             stream = BytesIO()
-            in_few_colours(small).save(stream, "PNG", optimize=True)
+            in_few_colours(small, apart).save(stream, "PNG", optimize=True)
             if stream.tell() <= LARGEST_IMAGE:
                 return stream.getvalue()
-    raise ValueError(f"{path} has more than {LARGEST_IMAGE} bytes at {PARTS[-1]:g} of its size")
+    raise ValueError(f"{path} has more than {LARGEST_IMAGE} bytes at {TRIED[-1][0]:g} of its size")
 
 
-def in_few_colours(image: "Image.Image") -> "Image.Image":
+def in_few_colours(image: "Image.Image", apart: int) -> "Image.Image":
     """An RGB image in at most `COLOURS`, each pixel in the one nearest to its own: again and again
-    the colour that most pixels have, of those that are not within `APART` of one taken before. So
-    a light line stays apart from the page, and a small mark keeps its colour, which in a palette by
-    counts gives way to the many shades at the edges of letters.
+    the colour that most pixels have, of those that are not within `apart` of one taken before, or
+    within `NEAR`, for the colours of areas. So the shades of a heat map and a light line on the
+    page stay apart, and a small mark keeps its colour, which in a palette by counts gives way to
+    the many shades at the edges of letters.
     """
     import numpy as np  # late, both: notebooks are read without them
     from PIL import Image
@@ -143,7 +146,7 @@ def in_few_colours(image: "Image.Image") -> "Image.Image":
         distance = ((own - colour) ** 2).sum(axis=1)
         nearest[distance < away] = len(taken)
         away = np.minimum(away, distance)
-        left[distance < APART**2] = 0
+        left[distance < np.where(left < FLAT * packed.size, apart, NEAR) ** 2] = 0
         taken.append(colour)
     found = Image.fromarray(nearest[np.searchsorted(known, packed)], "P")
     found.putpalette(np.ravel(taken).astype(int).tolist())
