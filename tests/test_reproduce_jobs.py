@@ -91,10 +91,13 @@ def test_a_process_that_dies_is_told_of_and_what_it_ran_is_due_again(toys, figur
     assert read_manifest(figures / "runs" / "00_dead.json").state == "running"
 
 
-RUNNER = (
-    "import sys; from pathlib import Path; from tests.verbs import reproduce\n"
-    "if __name__ == '__main__': sys.exit(reproduce(['--jobs', '2'], Path(sys.argv[1])))"
-)
+RUNNER = """import signal, sys
+from pathlib import Path
+from tests.verbs import reproduce
+if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job ignores it
+    sys.exit(reproduce(["--jobs", "2"], Path(sys.argv[1])))
+"""
 
 
 @pytest.mark.parametrize("group", [False, True])
