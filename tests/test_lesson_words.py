@@ -74,7 +74,7 @@ def test_what_notebook_03_says_of_the_step_from_speculative_to_staged_is_so():
     step = by.staged / by.speculative
     printed = step.index.get_level_values("whose").str.startswith("the paper")
     assert printed.sum() == 2 and step[printed].min() > 4 / 3
-    assert step[~printed].max() < 1.13 and len(step) > 2  # an eighth at most
+    assert step[~printed].max() <= 1.125 and len(step) > 2  # an eighth at most
     moved = pd.read_csv(FIGURES / "03b_bandwidth.csv")
     moved = moved.pivot(index="sampling", columns="method", values=["paper", "ours"])
     for whose in ("paper", "ours"):

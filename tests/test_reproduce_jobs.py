@@ -15,9 +15,10 @@ from toys import GOOD, write_toy
 
 from specdec_lib.suite.gallery.manifest import read_manifest
 from specdec_lib.suite.notebook import NOTEBOOKS, numbered
+from specdec_lib.suite.reproduce import running
 from specdec_lib.suite.reproduce.running import RunRequest
 from specdec_lib.suite.reproduce.side_by_side import TIMED, usual_jobs
-from tests.verbs import reproduce
+from tests.verbs import reproduce, run
 
 MEET = """from pathlib import Path
 import time
@@ -27,13 +28,6 @@ until = time.monotonic() + {seconds}
 while not (here / "{other}").exists():
     assert time.monotonic() < until, "the other one does not run"
     time.sleep(0.05)
-"""
-NOTE = """import time
-with open({log!r}, "a") as log:
-    print("begins {own}", file=log)
-time.sleep(0.5)
-with open({log!r}, "a") as log:
-    print("ends {own}", file=log)
 """
 
 
@@ -63,34 +57,45 @@ def test_with_one_job_they_do_not_meet_which_is_the_control(toys, figures, tmp_p
 
 
 def test_a_notebook_that_times_the_machine_runs_alone(toys, figures, tmp_path):
-    log = tmp_path / "log"
-    for own in ("00_a", "01_b", "02_c"):
-        path = write_toy(toys, own, NOTE.format(log=str(log), own=own))
+    """Before the others, which then run at once."""
+    write_pair(toys, tmp_path, 60)
+    body = f"from pathlib import Path\nassert not list(Path({str(tmp_path)!r}).glob('0*_*'))\n"
+    path = write_toy(toys, "02_timed", body + GOOD)
     cells = json.loads(path.read_text())
     cells["cells"][2]["metadata"] = {"tags": [TIMED]}
     path.write_text(json.dumps(cells))
     assert reproduce(["--jobs", "3"], toys) == 0
-    lines = log.read_text().splitlines()
-    assert lines[:2] == ["begins 02_c", "ends 02_c"]
-    assert sorted(lines[2:4]) == ["begins 00_a", "begins 01_b"]  # the others at once
+    path.write_text(json.dumps(cells).replace(TIMED, "other"))
+    assert reproduce(["--jobs", "3", "--only", "02"], toys) == 1, "the control: they had begun"
 
 
-def test_a_cell_is_tagged_as_timed_where_it_measures_and_nowhere_else():
+def test_the_cell_that_measures_latency_is_tagged_as_timed_and_no_other():
+    found = {}
     for path in numbered(NOTEBOOKS):
-        for cell in json.loads(path.read_text())["cells"]:
-            times = re.search(r"\bMeasuring\(", "".join(cell["source"])) is not None
-            assert (TIMED in cell["metadata"].get("tags", ())) == times, path.stem
+        cells = json.loads(path.read_text())["cells"]
+        tagged = [one for one in cells if TIMED in one["metadata"].get("tags", ())]
+        if tagged:
+            found[path.stem] = ["".join(one["source"]) for one in tagged]
+    assert list(found) == ["05_latency_sweep"]
+    assert re.search(r"\bMeasuring\(", *found["05_latency_sweep"])
 
 
-def test_a_process_that_dies_is_told_of_and_what_it_ran_is_due_again(toys, figures, capsys):
-    write_toy(toys, "00_dead", "import os, signal\nos.kill(os.getppid(), signal.SIGKILL)")
-    write_toy(toys, "01_other", "import time\ntime.sleep(60)")
+def test_a_process_that_dies_is_told_of_and_the_others_finish(toys, figures, capsys):
+    body = f"import os, signal\nassert os.getppid() != {os.getpid()}\n"
+    write_toy(toys, "00_dead", body + "os.kill(os.getppid(), signal.SIGKILL)")
+    for other in ("01_other", "02_more"):
+        write_toy(toys, other, GOOD)
     assert reproduce(["--jobs", "2"], toys) == 1
     said = capsys.readouterr().err
-    assert "error: 00_dead.ipynb: A process in the process pool was terminated abruptly" in said
-    assert read_manifest(figures / "runs" / "00_dead.json").state == "running"
+    told = [line for line in said.splitlines() if line.startswith("error: ")]
+    assert told == [
+        "error: 00_dead.ipynb: its process ended with status -9; --jobs 1 takes less memory"
+    ]
+    states = [read_manifest(figures / "runs" / f"{one}.json").state for one in NAMES]
+    assert states == ["running", "finished", "finished"]
 
 
+NAMES = ("00_dead", "01_other", "02_more")
 RUNNER = """import signal, sys
 from pathlib import Path
 from tests.verbs import reproduce
@@ -100,15 +105,12 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.parametrize("group", [False, True])
-def test_an_interrupt_stops_all_of_them_and_leaves_no_process(toys, figures, tmp_path, group):
-    """As `kill -INT` sends it, or as Ctrl-C does, to every process of the terminal."""
+def begun(toys: Path, place: Path) -> tuple[subprocess.Popen, list[psutil.Process]]:
+    """A command with two notebooks that run for minutes, and all processes below it."""
     for own in ("00_one", "01_two", "02_three"):
-        begun_file = f"Path({str(tmp_path)!r}, '{own}').touch()"
-        write_toy(
-            toys, own, f"from pathlib import Path\nimport time\n{begun_file}\ntime.sleep(120)"
-        )
-    script = tmp_path / "runner.py"
+        mark = f"Path({str(place)!r}, '{own}').touch()"
+        write_toy(toys, own, f"from pathlib import Path\nimport time\n{mark}\ntime.sleep(120)")
+    script = place / "runner.py"
     script.write_text(RUNNER)
     root = str(Path(__file__).parents[1])
     paths = os.pathsep.join([root, str(Path(root) / "tests"), os.environ.get("PYTHONPATH", "")])
@@ -119,20 +121,33 @@ def test_an_interrupt_stops_all_of_them_and_leaves_no_process(toys, figures, tmp
         text=True,
         start_new_session=True,
     )
-    begun = time.monotonic()
+    until = time.monotonic() + 120
+    while len(list(place.glob("0*_*"))) < 2:
+        if process.poll() is not None or time.monotonic() > until:
+            process.kill()  # and what it started ends with it
+            pytest.fail("the notebooks do not begin")
+        time.sleep(0.1)
+    return process, psutil.Process(process.pid).children(recursive=True)
+
+
+@pytest.mark.parametrize("sent", ["kill -INT", "Ctrl-C", "kill", "kill -9"])
+def test_whatever_ends_the_command_ends_all_that_it_started(toys, figures, tmp_path, sent):
+    """Ctrl-C goes to every process of the terminal. What is finished stays, what ran is due."""
+    signals = {"kill": signal.SIGTERM, "kill -9": signal.SIGKILL}
+    process, below = begun(toys, tmp_path)
     try:
-        while len(list(tmp_path.glob("0*_*"))) < 2:
-            assert process.poll() is None and time.monotonic() - begun < 120
-            time.sleep(0.1)
-        below = psutil.Process(process.pid).children(recursive=True)
-        assert len(below) >= 4  # two processes, and a kernel each
-        (os.killpg if group else os.kill)(process.pid, signal.SIGINT)
+        assert len(below) >= 4, "two processes, and a kernel each"
+        (os.killpg if sent == "Ctrl-C" else os.kill)(process.pid, signals.get(sent, signal.SIGINT))
         _, said = process.communicate(timeout=60)
+        assert not psutil.wait_procs(below, timeout=20)[1]
     finally:
+        for one in below:
+            if one.is_running():
+                one.kill()
         process.kill()
-    assert process.returncode == 130 and "the same command goes on from here" in said
     assert "02_three" not in said and "Traceback" not in said
-    assert not psutil.wait_procs(below, timeout=20)[1], "kernels too are gone"
+    if sent not in signals:
+        assert process.returncode == 130 and "the same command goes on from here" in said
     states = [read_manifest(figures / "runs" / f"{own}.json") for own in ("00_one", "01_two")]
     assert [one.state for one in states] == ["running", "running"]
 
@@ -142,9 +157,13 @@ def test_fewer_jobs_than_one_are_refused():
         RunRequest(jobs=0)
 
 
-def test_two_run_at_once_unless_a_number_is_given(monkeypatch):
+def test_two_run_at_once_unless_a_number_is_given(toys, monkeypatch):
     found = []
-    for cores in (1, 2, 64, None):
-        monkeypatch.setattr(os, "cpu_count", lambda cores=cores: cores)
+    for cores in (1, 2, 64):
+        monkeypatch.setattr(os, "sched_getaffinity", lambda _, c=cores: {*range(c)}, raising=False)
         found.append(usual_jobs())
-    assert found == [1, 2, 2, 1]
+    assert found == [1, 2, 2]
+    asked = []
+    monkeypatch.setattr(running, "reproduce_figures", lambda one: asked.append(one) or 0)
+    run("reproduce", "--notebooks", str(toys))
+    assert [one.jobs for one in asked] == [2]

@@ -195,6 +195,14 @@ def test_a_step_without_what_decided_is_refused_with_what_is_needed():
             figures.step(wrong, title="")
 
 
+def test_the_table_of_a_walk_has_no_second_token_where_one_alone_is_possible():
+    chance = Chance(4, Sampler(1.0, top_k=1))
+    tree = TreeDraft(DRAFT, budget=6, depth=3).propose(CONTEXT, chance)
+    logits = TARGET.score(CONTEXT, tree)
+    walk = tables.walk(tree, logits, chance, text="abcde".__getitem__)
+    assert (walk.second == "").all() and walk.behind.isna().all() and len(walk)
+
+
 @pytest.mark.parametrize("sampler", SAMPLERS)
 def test_the_table_of_a_walk_has_the_sums_that_decide(sampler):
     """The choice's log-probability and noise lie above the second token's by what is told."""

@@ -208,7 +208,7 @@ def worth_page(stored: pd.DataFrame) -> str:
     table = idea_table(stored)
     whole = table[(table.part == ALL) & (table.family == PUBLISHED)]
     panels = list(dict.fromkeys(whole.panel))
-    heads = [f"speed with it ÷ without, on {whole.prompts.max()} published prompts", *panels]
+    heads = [f"speed ÷ that of the other, on {whole.prompts.max()} published prompts", *panels]
     lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
     for said, (method, base) in WORTH.items():
         by = whole[whole.pair == f"{method} ÷ {base}"].set_index("panel")

@@ -25,16 +25,20 @@ PAPER_SETS = ("GSM8K", "MMLU")
 def clocked_speed_ups(
     stored: pd.DataFrame, methods: Mapping[str, str], base: str = AUTOREGRESSIVE
 ) -> pd.DataFrame:
-    """Speed-ups over plain decoding by the clock, as `figures.paper_speed_ups` takes them: per
-    sampler, method and `whose` (an edition and a kind of prompts).
+    """Speed ÷ that of `base` by the clock, as `figures.paper_speed_ups` takes it: per sampler,
+    method and `whose` (an edition and a kind of prompts).
 
     stored     as `stored_ideas` gives it
     methods    of the race, by the names that they are to have, in their order
-    base       another method to compare with, where the race pairs both
+    base       the method to compare with
+
+    Raises ValueError for a method that the race does not pair with it.
     """
     table = idea_table(stored)
     table = table[(table.part == ALL) & (table.base == base)]
     own = table[table.method.isin(methods.values())]
+    if unpaired := sorted({*methods.values()} - {*own.method}):
+        raise ValueError(f"the race pairs {base} with no {', '.join(unpaired)}")
     names = {raced: called for called, raced in methods.items()}
     own = own.sort_values(
         "method", key=lambda some: some.map([*methods.values()].index), kind="stable"
@@ -80,13 +84,13 @@ def cascade_parts(
     prices: Mapping[str, float],
     base: str = SPECULATIVE,
 ) -> pd.DataFrame:
-    """What each part of a cascade brings over speculative decoding, as `figures.idea_ratios` takes
-    it: by SWI of the counted passes in float32, and by the clock in both editions, per sampler and
-    kind of prompts.
+    """What each part of a cascade brings over `base`, as `figures.idea_ratios` takes it: by SWI of
+    the counted passes in float32, and by the clock in both editions, per sampler and kind of
+    prompts.
 
     methods    of the race, by the names that they are to have, from the top
     prices     of a pass of each model
-    base       another method to compare with, where the race pairs both
+    base       the method to compare with
     """
     clock = clocked_speed_ups(stored, methods, base)
     edition, family = clock.whose.str.split(", ", expand=True).to_numpy().T

@@ -1,5 +1,6 @@
 """Tables of trees, rounds, passes, generated text, exact distributions and match rates."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 
 import pandas as pd
@@ -49,7 +50,8 @@ def walk(
 ) -> pd.DataFrame:
     """A row per node `look_up` comes to: the target's choice there, white space shown, with its
     probability and noise; the token with the next best sum of log-probability and noise, and how
-    many nats it is behind; and which of the node's children, from 0, holds the choice.
+    many nats it is behind ("" and NaN where one token alone is possible); and which of the node's
+    children, from 0, holds the choice.
     """
     events: list[Choice | ChildTest | FinalDraw] = []
     look_up(tree, target_logits, chance, trace=events.append)
@@ -63,7 +65,8 @@ def walk(
         row = {"at": visible(text(tree.tokens[node])), "position of choice": position}
         row |= {"target's choice": visible(text(token)), "probability": probability}
         row |= {"noise": chance.noise(position, [token])[0]}
-        row |= {"second": visible(text(ranked[-1])), "behind": gaps[-1]}
+        second, behind = (visible(text(ranked[1])), gaps[1]) if ranked[1:] else ("", math.nan)
+        row |= {"second": second, "behind": behind}
         rows.append(row | {"children": len(children), "goes to child (from 0)": held})
     return pd.DataFrame(rows)
 

@@ -25,7 +25,7 @@ SAVED = re.compile(r'(?m)^save\((?:.|\n)*?"(\d\d[a-z]?(?:_[a-z0-9]+)+)"')
 PLOTLY = "application/vnd.plotly.v1+json"
 LARGEST_IMAGE = 60_000  # bytes
 # its size, and how far its colours are apart (black and white: 441), tried in turn
-TRIED = ((1.0, 24), (0.7, 24), (0.5, 24), (0.45, 24), (0.45, 36))
+TRIED = ((1.0, 24), (0.7, 24), (0.5, 24), (0.45, 24), (0.4, 24))
 COLOURS = 128
 FLAT = 1 / 500  # of the pixels, from which on a colour is one of areas
 NEAR = 4  # how far such colours are apart
@@ -54,9 +54,10 @@ def read_cells(notebook: Path) -> list[tuple[str, str]]:
 
 
 def read_tags(notebook: Path) -> set[str]:
-    """The tags of its cells."""
+    """The tags of its cells.  Raises ValueError if the file is no notebook."""
+    read_cells(notebook)
     found = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
-    return {tag for cell in found for tag in cell["metadata"].get("tags", ())}
+    return {tag for cell in found for tag in cell.get("metadata", {}).get("tags", ())}
 
 
 def read_parameters(notebook: Path) -> dict[str, dict[str, str]]:
@@ -126,28 +127,30 @@ def small_image(path: Path) -> bytes:
 
 def in_few_colours(image: "Image.Image", apart: int) -> "Image.Image":
     """An RGB image in at most `COLOURS`, each pixel in the one nearest to its own: again and again
-    the colour that most pixels have, of those that are not within `apart` of one taken before, or
-    within `NEAR`, for the colours of areas. So the shades of a heat map and a light line on the
-    page stay apart, and a small mark keeps its colour, which in a palette by counts gives way to
-    the many shades at the edges of letters.
+    the colour that most pixels have, of those that are not within `apart` of one taken before;
+    then, in what is left, the colours of areas that are not within `NEAR` of one. So a light line
+    on the page and the shades of a heat map stay apart, and a small mark keeps its colour, which
+    in a palette by counts gives way to the many shades at the edges of letters.
     """
     import numpy as np  # late, both: notebooks are read without them
     from PIL import Image
 
     pixels = np.asarray(image, dtype=np.int32)
     packed = (pixels[..., 0] << 16) | (pixels[..., 1] << 8) | pixels[..., 2]
-    known, left = np.unique(packed, return_counts=True)
+    known, counts = np.unique(packed, return_counts=True)
     own = np.stack([known >> 16, (known >> 8) & 255, known & 255], axis=1)
     away = np.full(len(known), np.inf)
     nearest = np.zeros(len(known), dtype=np.uint8)
     taken = []
-    while len(taken) < COLOURS and left.any():
-        colour = own[left.argmax()]
-        distance = ((own - colour) ** 2).sum(axis=1)
-        nearest[distance < away] = len(taken)
-        away = np.minimum(away, distance)
-        left[distance < np.where(left < FLAT * packed.size, apart, NEAR) ** 2] = 0
-        taken.append(colour)
+    for close, least in ((apart, 0), (NEAR, FLAT * packed.size)):
+        left = np.where((counts >= least) & (away >= close**2), counts, 0)
+        while len(taken) < COLOURS and left.any():
+            colour = own[left.argmax()]
+            distance = ((own - colour) ** 2).sum(axis=1)
+            nearest[distance < away] = len(taken)
+            away = np.minimum(away, distance)
+            left[distance < close**2] = 0
+            taken.append(colour)
     found = Image.fromarray(nearest[np.searchsorted(known, packed)], "P")
     found.putpalette(np.ravel(taken).astype(int).tolist())
     return found

@@ -118,8 +118,9 @@ def _run(runs: Sequence[NotebookRun], jobs: int, *, refresh: bool) -> int:
     """Execute notebooks and, at the end, print what went wrong; the exit status comes back."""
     problems: list[str] = []
     try:
-        for problem in run_each(functools.partial(run_notebook, refresh=refresh), runs, jobs):
-            problems += [problem] if problem else []
+        work = functools.partial(run_notebook, refresh=refresh)
+        with contextlib.closing(run_each(work, runs, jobs)) as told:
+            problems.extend(filter(None, told))
     except KeyboardInterrupt:
         say("interrupted: what is finished stays, and the same command goes on from here")
         return INTERRUPTED
