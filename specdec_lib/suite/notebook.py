@@ -110,7 +110,7 @@ def add_images(notebook: dict, figures: Path) -> None:
 
 def small_image(path: Path) -> bytes:
     """A PNG in so few colours, and if need be pixels, that it has at most `LARGEST_IMAGE` bytes.
-    Raises ValueError if at .45 of its size it still has more.
+    Raises ValueError if it still has more at the smallest size that is tried.
     """
     from PIL import Image  # late: notebooks are read without it
 

@@ -154,7 +154,7 @@ def text_pieces(table: pd.DataFrame) -> pd.DataFrame:
 
 def shaded_text(table: pd.DataFrame, *, title: str) -> go.Figure:
     """A text, a token after the other, each in a box that is the darker the likelier a guess
-    survives there; what was copied from the text before is underlined.
+    is accepted there; what a copy from the text before would guess is underlined.
 
     table    a row per token, in the order of the text: `token` (its text), `chance` (that a guess
              is accepted there, 0 to 1) and `copied` (whether a copy guessed it)
@@ -171,12 +171,9 @@ def shaded_text(table: pd.DataFrame, *, title: str) -> go.Figure:
     copied = pieces[pieces["copied"].astype(bool)]
     lines = zip(copied["left"], copied["right"], copied["bottom"], strict=True)
     under = [[(left + 2, low + 2), (right - 2, low + 2)] for left, right, low in lines]
-    traces.append(
-        path_trace(
-            under, {"color": theme.SOURCES["prompt"], "width": 3}, name="a copy would guess it"
-        )
-    )
-    said = "{token}<br>a guess survives with probability {chance:.2f}"
+    line = {"color": theme.SOURCES["prompt"], "width": 3}
+    traces.append(path_trace(under, line, name="a copy would guess it"))
+    said = "{token}<br>a guess is accepted with probability {chance:.2f}"
     named = pieces.assign(token=pieces["token"].map(str).map(visible).map(escape))
     pieces["hover"] = [said.format_map(row) for row in named.to_dict("records")]
     traces.append(words_trace(pieces.assign(text=pieces["text"].str.strip().map(escape))))

@@ -120,7 +120,8 @@ def _run(runs: Sequence[NotebookRun], jobs: int, *, refresh: bool) -> int:
     try:
         work = functools.partial(run_notebook, refresh=refresh)
         with contextlib.closing(run_each(work, runs, jobs)) as told:
-            problems.extend(filter(None, told))
+            for problem in told:
+                problems += [problem] if problem else []  # also those before an interrupt
     except KeyboardInterrupt:
         say("interrupted: what is finished stays, and the same command goes on from here")
         return INTERRUPTED

@@ -2,6 +2,7 @@
 before them, alone.
 """
 
+import contextlib
 import multiprocessing
 import os
 import signal
@@ -85,27 +86,26 @@ def _end_with_parent() -> None:
 def _heard(receiver: End, process: BaseProcess, run: NotebookRun) -> str:
     """What the process of a run said, or that it ended without a word."""
     try:
-        return receiver.recv()
+        said = receiver.recv()
     except EOFError:
-        process.join()
-        ended = f"its process ended with status {process.exitcode}"
-        return f"{run.notebook.name}: {ended}; --jobs 1 takes less memory"
-    finally:
-        process.join()
+        said = None
+    process.join()
+    if said is not None:
+        return said
+    ended = f"its process ended with status {process.exitcode}"
+    return f"{run.notebook.name}: {ended}; --jobs 1 takes less memory"
 
 
 def _end(process: BaseProcess) -> None:
     """Kill a process and its kernel, and wait until both are gone."""
     import psutil  # late: only what is interrupted needs it
 
-    try:
-        every = [own := psutil.Process(process.pid), *own.children(recursive=True)]
-    except psutil.NoSuchProcess:
-        return
-    for one in every:
-        try:
+    below = []
+    with contextlib.suppress(psutil.NoSuchProcess):
+        below = psutil.Process(process.pid).children(recursive=True)
+    process.kill()
+    for one in below:
+        with contextlib.suppress(psutil.NoSuchProcess):
             one.kill()
-        except psutil.NoSuchProcess:
-            continue
-    psutil.wait_procs(every, timeout=PATIENCE)
+    psutil.wait_procs(below, timeout=PATIENCE)
     process.join()
