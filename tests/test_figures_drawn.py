@@ -34,7 +34,7 @@ LINE = CURVE[CURVE.context_tokens == CURVE.context_tokens.min()]
 MAP = stored("05_break_even").query("speed_up.notna()").astype({"length": int})
 LENGTHS = MAP.drop_duplicates("length").assign(tokens_per_round=2.0)
 PLACES = pd.DataFrame(
-    [("tree over chain", "<here>", figures.MEASURED, 1.5, 0.1, 1.2)],
+    [("tree", "<here>", figures.MEASURED, 1.5, 0.1, 1.2)],
     columns=["claim", "name", "kind", "sixteen", "draft", "gain"],
 )
 PAIRS = pd.DataFrame([("target ← draft", 0.6, 0.3)], columns=["pair", "acceptance_rate", "cost"])

@@ -1,5 +1,6 @@
 """What the teaching notebooks say of stored counts and clocks is what these hold."""
 
+import re
 from pathlib import Path
 
 import pandas as pd
@@ -9,6 +10,7 @@ from specdec_lib.measure.machine import stored_clocked
 from specdec_lib.measure.price_map import timed_prices
 from specdec_lib.measure.race_table import RACED
 from specdec_lib.measure.watching import race_speeds, stored_watched
+from specdec_lib.suite.notebook import NOTEBOOKS
 from specdec_lib.workload.published import published
 
 FIGURES = Path(__file__).parents[1] / "figures"
@@ -56,9 +58,21 @@ def test_what_notebook_04_says_of_the_surface_and_of_the_rivals_is_so():
     assert best[[0, 1]].min() > 0.15 and best.loc[5:].max() < 0.025
     top = grid.loc[grid.swi.idxmax()]
     assert top.k2 == grid.k2.max()  # the edge of what was tried
+    assert round(best[4], 2) == 0.06 and 0.97 < grid[grid.k1 == 2].swi.max() / top.swi < 0.99
     rivals = pd.read_csv(FIGURES / "04_rivals.csv")
-    alone = rivals.iloc[1]
-    assert alone.ratio_low < 1 < alone.ratio_high and alone.ratio < 1.05
+    assert (rivals.ratio_low[1:] > 1).all() and rivals.ratio[1:].between(1.05, 1.1).all()
+
+
+def test_the_matrix_in_notebook_04_is_the_one_that_was_tuned():
+    tuned = pd.read_csv(MEASURED / "cascade_swi.csv").query(
+        "prices == 'measured' and domain == 'chat' and sampling == 'greedy'"
+        " and drafters == 'middle + draft + Max-Gram'"
+    )
+    page = (NOTEBOOKS / "04_cascade_tuning.ipynb").read_text(encoding="utf-8")
+    rows = re.findall(r"\| (?:the target|\*middle\*, .*?|\*draft\*, .*?) \|([ \d|]+)\|", page)
+    assert [row.replace("|", " ").split() for row in rows] == [
+        row.split() for row in tuned.matrix.item().split("/")
+    ]
 
 
 def test_what_notebook_03_says_of_prompts_is_so():

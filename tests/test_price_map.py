@@ -88,7 +88,7 @@ def test_a_measured_machine_in_three_numbers_gives_its_own_gains(passes):
 def test_claims_of_a_race_that_its_prices_explain_are_the_clocks(passes):
     about = {"model": "middle", "domain": "chat", "repetition": 0.0}
     found = claims_beside_clock(race(0.002).assign(**about), passes)
-    assert found.index.tolist() == list(CLAIMS) and found.ratio["tree over chain"] == 1
+    assert found.index.tolist() == list(CLAIMS) and found.ratio["tree"] == 1
     assert found.predicted.tolist() == pytest.approx(found.ratio.tolist())
     assert found.ratio["second stage, of a chain"] > 1 and found.ratio_low.isna().all()
 
@@ -108,7 +108,7 @@ def test_a_map_has_every_claim_at_every_place(passes):
     priced = Priced.of(race(), passes)
     table = claim_gains(priced, host=0.0)
     assert len(table) == len(CLAIMS) * len(SIXTEENS) * len(DRAFTS) and (table.gain > 0).all()
-    first = table[table.claim == "tree over chain"]
+    first = table[table.claim == "tree"]
     assert (first.gain == 1).all()  # here both did the same
     assert set(gains_over_plain(priced, PricePoint(1.0, 0.1)).index) == set(METHODS) - {
         AUTOREGRESSIVE

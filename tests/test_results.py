@@ -1,5 +1,7 @@
 """What the page of results says of the races of ideas and against Hugging Face is measured."""
 
+import re
+
 import pandas as pd
 
 from specdec_lib.measure.defaults import stored_defaults
@@ -45,7 +47,7 @@ def test_what_is_said_of_others_is_so():
         assert quick.ratio.min() > exact.ratio.max()
         fastest = quick.name[quick.ratio.idxmax()]
         drawn = family == "published prompts" and sampling != "greedy"
-        assert fastest == ("chain" if drawn else "tree behind copies")
+        assert fastest == ("speculative decoding" if drawn else "tree behind copies")
         if sampling != "greedy":  # level with the fastest
             assert quick.ratio[quick.name == "vertical cascade"].item() > 0.99 * quick.ratio.max()
     counts = table.groupby("family").prompts.agg(["min", "max"])
@@ -91,8 +93,24 @@ def test_what_is_said_of_both_papers_ideas_is_so():
     assert gains["vertical and horizontal"] == {"embedded prompts", "published prompts"}
 
 
+def test_intervals_in_the_text_below_the_ideas_stand_in_their_table():
+    said = RESULTS[RESULTS.index("- *Staged") : RESULTS.index("### When does a cascade pay?")]
+    intervals = set(re.findall(r"\d\.\d\d \(\d\.\d\d–\d\.\d\d\)", said))
+    table = read_marked("ideas", RESULTS)
+    assert len(intervals) > 6 and all(one in table for one in intervals)
+    assert "1.13 (1.12–1.15)" not in table  # the control: an end that is another
+
+
 def test_what_is_said_of_the_cascade_beside_copies_is_so():
     table = idea_table(stored_ideas(RACED)).query("part == 'all'")
+    before = table[table.pair == "vertical cascade ÷ chain, copies"]
+    gains = before[before.ratio_low > 1]
+    assert set(gains.edition) == {"int8"} and gains.ratio.round(2).tolist() == [1.04, 1.09]
+    assert (before.ratio_high < 1).sum() == 3 and len(before) == 8
+    two = table[table.pair == "chain ÷ speculative decoding"]
+    apart = (two.edition == "int8") & (two.temperature == 0)
+    assert two[~apart].ratio.round(2).between(0.99, 1.01).all()
+    assert two[apart].ratio.round(2).tolist() == [0.96, 0.92]
     beside = table[table.pair == "vertical cascade ÷ tree, copies"]
     [gain] = beside[beside.ratio_low > 1].itertuples()
     assert says(RESULTS, f"{gain.ratio:.2f}", about="Cascade")

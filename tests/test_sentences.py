@@ -1,6 +1,5 @@
 """Single sentences of the notebooks, each beside the stored table that it is about."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -10,9 +9,6 @@ from specdec_lib.measure.idea_tables import raced_machines, stored_ideas
 from specdec_lib.measure.latency import free_parts
 from specdec_lib.measure.machine import stored_clocked
 from specdec_lib.measure.price_map import (
-    CLAIMS,
-    Priced,
-    modelled_place,
     predicted_beside_clock,
     timed_prices,
 )
@@ -22,10 +18,7 @@ from specdec_lib.measure.renewing import AVX2
 from specdec_lib.measure.rule_bench import summarise_rules
 from specdec_lib.measure.scorecard.other_races import raced_verdicts
 from specdec_lib.theory import (
-    RTX_4090,
-    ModelShape,
     best_relay,
-    roofline_seconds,
     vertical_tokens,
 )
 from specdec_lib.workload import load_ladder
@@ -225,16 +218,3 @@ def test_notebook_08_most_methods_that_guess_are_slower_than_predicted():
         guessing = found[found.method != "autoregressive"]
         medians += guessing.groupby(["edition", "temperature"]).ratio.median().tolist()
     assert len(medians) == 12 and sum(ratio < 1 for ratio in medians) == 8
-
-
-def test_notebook_08_trees_at_the_papers_gpu():
-    rows = stored_ideas(RACED).query("edition == 'exact' and temperature == 0")
-    priced = Priced.of(rows, stored_clocked("passes", RACED))
-    large, small = ModelShape(36, 1280, 50257), ModelShape(5, 512, 50257)
-    plain = number("staged.table2", "deterministic", "baseline")
-    launch = 1 / plain - roofline_seconds(large, RTX_4090, rows=1, context=256)
-    place = replace(modelled_place(large, small, RTX_4090, launch / large.layers), host=1.0)
-    tree, stage = (CLAIMS[name] for name in ("tree over chain", "second stage, of a tree"))
-    assert round(priced.gain(*tree, place) * priced.gain(*stage, place), 2) == 1.26
-    printed = [number("staged.table2", "deterministic", name) for name in ("staged", "speculative")]
-    assert round(printed[0] / printed[1], 2) == 1.36

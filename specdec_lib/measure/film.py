@@ -51,7 +51,7 @@ def film(
         rows = [one for number, played in enumerate(few) for one in _passes(played, number, tables)]
         ends = [*accumulate(one["milliseconds"] for one in rows)]
         tokens = sum(len(played.emitted) for played in few)
-        said = f"{tokens} tokens in {ends[-1]:.0f} ms, {ends[-1] / tokens:.1f} each"
+        said = f"{tokens} tokens in {ends[-1]:.0f} ms"
         for row, start in zip(rows, [0.0, *ends], strict=False):
             found.append({"method": setting.name, **row, "start": start, "said": ""})
         found[-1]["said"] = said

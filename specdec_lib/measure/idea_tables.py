@@ -29,7 +29,7 @@ EMBEDDED, PUBLISHED = FAMILIES = ("embedded prompts", "published prompts")
 EXACT = {"exact": "float32"}
 STEPS = {  # from plain decoding to all ideas together
     AUTOREGRESSIVE: "plain decoding",
-    CHAIN: "chain",
+    SPECULATIVE: "speculative decoding",
     TREE: "tree",
     TREE + SCOUT: "tree + scout",
     TREE + SCOUT + COPIED: "tree + scout + copies",
@@ -51,7 +51,8 @@ PAIRS = {  # an idea, and which methods differ by it alone
         (shape + scout + COPIED, shape + scout) for shape in (CHAIN, TREE) for scout in ("", SCOUT)
     ],
     "cascade": [(one, SPECULATIVE) for one in (VERTICAL, HORIZONTAL, BOTH, COMB)],
-    "cascade beside copies": [(VERTICAL, TREE + COPIED)],
+    "cascade beside copies": [(VERTICAL, CHAIN + COPIED), (VERTICAL, TREE + COPIED)],
+    "setting": [(CHAIN, SPECULATIVE)],  # two of one method, each tuned: no idea between them
     TOGETHER: [(one, AUTOREGRESSIVE) for one in METHODS[1:]],
 }
 
@@ -62,7 +63,7 @@ WORTH = {  # what README says of both papers' ideas
     "staged: an n-gram scout below a tree": (TREE + SCOUT, TREE),
     "cascade: vertical, a draft reviews Max-Gram": (VERTICAL, SPECULATIVE),
     "cascade: horizontal, Max-Gram guesses last": (HORIZONTAL, SPECULATIVE),
-    "the vertical cascade, beside a tree behind copies": (VERTICAL, TREE + COPIED),
+    "the vertical cascade, beside copies before a chain": (VERTICAL, CHAIN + COPIED),
     "beyond both: a tree behind copies, not a tree alone": (TREE + COPIED, TREE),
 }
 
@@ -171,14 +172,15 @@ def steps_table(stored: pd.DataFrame) -> pd.DataFrame:
 
 def ideas_page(stored: pd.DataFrame) -> str:
     """What each idea adds by the clock, as the page of results shows it: a line for each of
-    `CLAIMS`, for the vertical cascade beside copies, and each kind of prompts, a cell per edition
-    and sampler.
+    `CLAIMS`, for a tree beside the chain that has no setting of its own, for the vertical cascade
+    beside a tree behind copies, for two settings of one chain, and each kind of prompts, a cell
+    per edition and sampler.
     """
     table = idea_table(stored)
     whole = table[(table.part == ALL) & (table.idea != TOGETHER)]
     panels = list(dict.fromkeys(whole.panel))
-    pairs = [(TREE, CHAIN), (TREE, SPECULATIVE), *CLAIMS.values()]
-    pairs = [*dict.fromkeys(pairs), *PAIRS["cascade beside copies"]]
+    pairs = [(TREE, CHAIN), *CLAIMS.values(), *PAIRS["cascade beside copies"], *PAIRS["setting"]]
+    pairs = list(dict.fromkeys(pairs))
     order = [f"{method} ÷ {base}" for method, base in pairs]
     whole = whole[whole.pair.isin(order)]
     whole = whole.sort_values("pair", key=lambda own: own.map(order.index), kind="stable")

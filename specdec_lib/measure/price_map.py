@@ -31,13 +31,14 @@ CONTEXT = 256  # tokens before a pass that is priced
 MANY = 16  # rows of the pass that is compared with one of a single row
 TARGET = "target"
 CLAIMS = {  # of the maps: a method, and the one that it is compared with
-    "tree over chain": (TREE, CHAIN),
+    "tree": (TREE, SPECULATIVE),
     "second stage, of a tree": (TREE + SCOUT, TREE),
     "second stage, of a chain": (CHAIN + SCOUT, CHAIN),
     "vertical cascade": (VERTICAL, SPECULATIVE),
     "horizontal cascade": (HORIZONTAL, SPECULATIVE),
     "both cascades": (BOTH, SPECULATIVE),
     "copies (Max-Gram) before a tree": (TREE + COPIED, TREE),
+    "vertical cascade beside copies": (VERTICAL, CHAIN + COPIED),
 }
 SIXTEENS = tuple(1 + step / 8 for step in range(25))  # 16 rows ÷ 1 row, from 1 to 4
 DRAFTS = tuple(float(cost) for cost in np.geomspace(0.005, 0.3, 25))  # draft pass ÷ target pass

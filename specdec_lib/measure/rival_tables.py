@@ -10,11 +10,11 @@ from specdec_lib.measure.idea_tables import EMBEDDED, EXACT, FAMILIES, PUBLISHED
 from specdec_lib.measure.race_table import RACED
 from specdec_lib.measure.ratios import interval, named_interval, sampling_of, with_interval
 from specdec_lib.measure.rivals import rivals_file
-from specdec_lib.measure.settings.ideas import AUTOREGRESSIVE, CHAIN, COPIED, TREE, VERTICAL
+from specdec_lib.measure.settings.ideas import AUTOREGRESSIVE, COPIED, SPECULATIVE, TREE, VERTICAL
 from specdec_lib.measure.settings.names import ASSIST, GENERATE, LOOKUP, STATIC_CACHE
 
 THEIRS = "Hugging Face"  # begins what `side_by_side` says of whose their rows are
-SHOWN = (AUTOREGRESSIVE, CHAIN, TREE, TREE + COPIED, VERTICAL)  # of the race of ideas
+SHOWN = (AUTOREGRESSIVE, SPECULATIVE, TREE, TREE + COPIED, VERTICAL)  # of the race of ideas
 NAMES = {
     GENERATE: "transformers generate",
     ASSIST: "transformers assisted (one-layer draft)",

@@ -83,12 +83,13 @@ class Claim(NamedTuple):
         if math.isnan(self.ours) or math.isnan(self.paper_value):
             return UNTESTED
         if self.kind == GAIN:
-            return self._of_gain()
+            return self.of_gain(BAND)
         if self.no_effect is None:
             return "bound kept" if self.ours <= self.paper_value * (1 + NEAR) else "bound broken"
         return "equal" if abs(self.ours / self.paper_value - 1) <= NEAR else "another number"
 
-    def _of_gain(self) -> str:
+    def of_gain(self, band: float) -> str:
+        """The verdict of a gain with a number on both sides, at another margin than `BAND`."""
         if math.isnan(self.low):
             return "too few to tell"
         printed = math.log(self.as_ratio(self.paper_value))
@@ -97,11 +98,11 @@ class Claim(NamedTuple):
         low, high = (end / abs(printed) for end in sorted(ends))
         if high < 0:
             return "opposite"
-        if high < 1 - BAND:
+        if high < 1 - band:
             return "smaller"
-        if low > 1 + BAND:
+        if low > 1 + band:
             return "larger"
-        return "reproduced" if 1 - BAND <= low and high <= 1 + BAND else "compatible, too wide"
+        return "reproduced" if 1 - band <= low and high <= 1 + band else "compatible, too wide"
 
     def as_ratio(self, value: float) -> float:
         """A gain as a ratio, where it is printed as a change in percent too."""
@@ -134,3 +135,13 @@ def count_verdicts(scores: pd.DataFrame, kind: str = GAIN) -> pd.DataFrame:
     own = scores[(scores.kind == kind) & (scores.verdict != UNTESTED)]
     counts = pd.crosstab(own.verdict, [own.paper, own.by])
     return counts.reindex([one for one in VERDICTS[kind] if one in counts.index])
+
+
+def count_by_margin(claims: Iterable[Claim], margins: Iterable[float]) -> pd.DataFrame:
+    """How many gains get each verdict, a row per verdict and a column per margin, which takes the
+    place of `BAND`.
+    """
+    gains = [one for one in claims if one.kind == GAIN and one.verdict != UNTESTED]
+    verdicts = {margin: [gain.of_gain(margin) for gain in gains] for margin in margins}
+    counts = {margin: pd.Series(own).value_counts() for margin, own in verdicts.items()}
+    return pd.DataFrame(counts).reindex(VERDICTS[GAIN]).fillna(0).astype(int)

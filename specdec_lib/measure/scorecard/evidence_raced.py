@@ -4,8 +4,9 @@ import pandas as pd
 
 from specdec_lib.measure.idea_tables import stored_ideas
 from specdec_lib.measure.race_table import RACED
-from specdec_lib.measure.ratios import interval
+from specdec_lib.measure.ratios import interval, with_interval
 from specdec_lib.measure.scorecard.evidence import Evidence
+from specdec_lib.measure.settings.ideas import VERTICAL
 from specdec_lib.workload import Ladder
 
 
@@ -39,16 +40,20 @@ def raced_idea(
     machine: str = RACED,
     edition: str = "exact",
 ) -> Evidence:
-    """Tokens per second of a method ÷ another's on the prompts of a family, and the settings of
-    both; nothing where the family, or its domain, was not raced.
+    """Tokens per second of a method ÷ another's on the prompts of a family, the settings of both,
+    and what the vertical cascade has by itself; nothing where the family, or its domain, was not
+    raced.
     """
     rows = raced_ideas(temperature, family, domain, machine=machine, edition=edition)
     if rows.empty:
-        return Evidence(facts={"own_setting": "not raced", "base_setting": "not raced"})
+        return Evidence(facts=dict.fromkeys(("own_setting", "base_setting", "alone"), "not raced"))
     both = rows.pivot(index="prompt", columns="method", values=["tokens", "seconds"])
-    own, other = ((both["tokens"][name], both["seconds"][name]) for name in (method, base))
+    own, other, alone = (
+        (both["tokens"][name], both["seconds"][name]) for name in (method, base, VERTICAL)
+    )
     settings = rows.drop_duplicates("method").set_index("method").setting
     facts = {"own_setting": settings[method], "base_setting": settings[base]}
+    facts["alone"] = with_interval(*interval(*alone, *other))
     return Evidence(*interval(*own, *other), len(both), facts)
 
 

@@ -32,6 +32,7 @@ from specdec_lib.show.figures.ideas import (
     claim_maps,
     gains_by_method,
     idea_ratios,
+    prediction_errors,
     waterfall,
 )
 from specdec_lib.show.figures.lines import (

@@ -98,7 +98,7 @@ def film_strip(table: pd.DataFrame) -> go.Figure:
     add_bars(chart, rows, styles, lying=True, width=0.56)
     chart.name_places("y", rows["method"]).start_at_zero("x", 1.36)
     return chart.titled(
-        "Three rounds of one answer, pass by pass: too few to rank methods; +n: tokens of a round"
+        "Three rounds of one answer, pass by pass (too few to rank methods); +n: tokens of a round"
     )
 
 

@@ -9,7 +9,7 @@ from itertools import product
 import pandas as pd
 import plotly.graph_objects as go
 
-from specdec_lib.show.figures.chart import Chart, check, lanes, marks, named_rows, span_of
+from specdec_lib.show.figures.chart import PLAIN, Chart, check, lanes, marks, named_rows, span_of
 from specdec_lib.show.figures.forms import TWO_SIDED, add_bars, add_dots
 from specdec_lib.show.figures.headings import name_rows, under_headings
 from specdec_lib.show.figures.theme import (
@@ -36,9 +36,15 @@ IDEAS = {  # in the words of a heading
     "second stage": "a scout as the second stage",
     "copies": "copies of the text, with or without a scout",
     "cascade": "a cascade instead of one draft",
-    "cascade beside copies": "a cascade beside copies",
+    "cascade beside copies": "a vertical cascade beside copies",
+    "setting": "no idea: a chain at two tuned settings",
 }
 APART = 0.7  # bars between the editions of a waterfall
+NEAR = 5  # percent: as near as predictions are to come to the clock
+GUESSING = {
+    "methods that guess": Look(GAIN, symbol="circle-open"),
+    "plain decoding": Look(LOSS, symbol="x"),
+}
 
 
 def waterfall(table: pd.DataFrame) -> go.Figure:
@@ -106,12 +112,38 @@ def idea_ratios(
     add_dots(chart, rows.assign(look=look), FAMILY_LOOKS, lying=True, size=8)
     name_rows(chart, names)
     chart.axis("x", range=span_of(rows[["x", "low", "high"]], 0.06, 0.06), nticks=5)
-    return chart.titled(title, plain="x")
+    return chart.titled(title, plain="x", room=94)
 
 
 def _edition_of(panel: str) -> str:
     """The edition that a panel's name tells of, or ""."""
     return next((edition for edition in EDITIONS if edition in panel), "")
+
+
+def prediction_errors(table: pd.DataFrame) -> go.Figure:
+    """How far predicted speeds lie off the clock's, in percent: a row per edition and sampler under
+    its core, a lying dot per method, and a band in which they are to be. The headline has the
+    median of all, without their signs, and the largest.
+
+    table    a row per dot: `core`, `place` (an edition and sampler), `method`, `series` ("plain
+             decoding" or "methods that guess") and `error` (speed predicted ÷ clocked − 1)
+    """
+    check(table, "core place method", "series error")
+    table = table.sort_values("core", key=lambda own: own.map(names_of(own).index), kind="stable")
+    place, names = under_headings(table, "core", "place")
+    table = table.assign(percent=100 * table["error"])
+    rows = marks(table, "percent", place, series="series", note="{method}")
+    x = f"speed predicted ÷ clocked − 1, in percent (shaded: within {NEAR})"
+    chart = Chart(wide=760, high=60 + 26 * len(names), x=x)
+    add_dots(chart, rows, GUESSING, lying=True, size=8)
+    name_rows(chart, names)
+    shade = {"fillcolor": INK, "opacity": 0.13, "line_width": 0, "layer": "below"}
+    chart.figure.add_vrect(-NEAR, NEAR, **shade).add_vline(0, **PLAIN)
+    furthest = 1.08 * rows["x"].abs().max()
+    chart.axis("x", range=[-furthest, furthest])
+    off = table["error"].abs()
+    said = f"median error {off.median():.1%}, largest {off.max():.1%}"
+    return chart.titled(f"Speeds of {len(table)} settings, predicted from passes: {said}")
 
 
 def claim_maps(table: pd.DataFrame, points: pd.DataFrame, *, about: str) -> go.Figure:

@@ -61,8 +61,8 @@ def scout_pass(table: pd.DataFrame, *, context: str) -> go.Figure:
     counts = own["role"].value_counts().reindex(list(ROLES), fill_value=0)
     guessed = counts["taken"] + counts["wasted"]
     headline = (
-        f"One pass of the draft, {1 + guessed} rows: its own and {guessed} of the scout,"
-        f" of which it takes {counts['taken']}"
+        f"One pass of the draft, {1 + guessed} rows: its own and {guessed} guesses of the scout,"
+        f" {counts['taken']} of them taken"
     )
     return pictures.sheet(traces, size, headline)
 
