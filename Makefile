@@ -85,7 +85,8 @@ faults: .venv/.stamp ## small runs of long work meet every fault and are run aga
 		{ echo "$(PYTHON3) lacks venv; on Debian and Ubuntu: apt install python3-venv" >&2; exit 1; }
 	@echo "Setting up .venv from requirements.lock, once; this takes a minute or two."
 	$(PYTHON3) -m venv .venv
-	$(PYTHON) -m pip install --quiet -r requirements.lock
+	$(PYTHON) -m pip install --quiet --no-compile -r requirements.lock
+	@$(PYTHON) -m compileall -q -j 0 .venv/lib >/dev/null || true  # on all cores, where pip takes one; both leave out what some packages ship that compiles nowhere
 	$(PYTHON) -m pip install --quiet --no-deps -e .
 	@settings=.venv/share/jupyter/lab/settings && mkdir -p $$settings && \
 		echo '{"@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": false}}' > $$settings/overrides.json

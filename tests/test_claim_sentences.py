@@ -51,11 +51,11 @@ def test_notebook_08_shares_of_the_maps():
 
 def test_notebook_06_a_vertical_cascade_beside_its_controls():
     table = idea_table(stored_ideas(RACED)).query("edition == 'float32' and temperature == 0")
-    alone = table[(table.pair == "vertical cascade ÷ speculative decoding")].set_index("part")
+    alone = table[table.pair == "vertical cascade ÷ speculative decoding"].set_index("part")
     judged = alone.loc[["chat", "qa", "math", "math_reasoning"]]
     assert (judged.ratio_high > 1).all() and (judged.ratio_low[["qa"]] > 1).all()
-    older = idea_table(stored_ideas(ZEN_4)).query("part == 'all'")
-    assert not (older[older.pair == "vertical cascade ÷ chain, copies"].ratio_low > 1).any()
-    small = idea_table(stored_ideas(AVX2)).query("part == 'all' and edition == 'int8'")
-    both = small[small.pair == "vertical and horizontal ÷ speculative decoding"]
-    assert (both.ratio_high < 0.84).all() and (both.ratio < 0.81).all() and len(both) == 2
+    zen_4 = idea_table(stored_ideas(ZEN_4)).query("part == 'all'")
+    assert not (zen_4[zen_4.pair == "vertical cascade ÷ chain, copies"].ratio_low > 1).any()
+    zen_3 = idea_table(stored_ideas(AVX2)).query("part == 'all' and edition == 'int8'")
+    both = zen_3[zen_3.pair == "vertical and horizontal ÷ speculative decoding"]
+    assert (both.ratio.round(2) <= 0.8).all() and (both.ratio_high < 1).all() and len(both) == 2

@@ -84,7 +84,10 @@ def test_what_notebook_06_says_of_cascades_and_of_older_cores_is_so():
     verdicts = raced_verdicts(load_ladder(device="cpu"))
     staged = verdicts.xs("Table 2").filter(like="staged against speculative, ", axis=0)
     older = staged[ZEN_4]
-    assert older.size == 8 and older.apply(lambda cell: cell.str.endswith("smaller")).all().all()
+    smaller = older.apply(lambda cell: cell.str.endswith("smaller")).stack()
+    assert len(smaller) == 8 and smaller.sum() == 7
+    [(lost, edition)] = smaller.index[~smaller]
+    assert "top-k, published" in lost and edition == "int8"  # as on the README's core
 
 
 def test_what_notebook_08_says_of_three_cores_is_so():
@@ -94,7 +97,7 @@ def test_what_notebook_08_says_of_three_cores_is_so():
         for name in raced_machines()
     }
     found = {name: claims_beside_clock(own, passes[name]) for name, own in groups.items()}
-    assert found[AVX2].ratio["tree"] < 1, "no gain shows"
+    assert found[AVX2].ratio["tree"] < 1, "no gain shows greedily"
     assert found[ZEN_4].ratio_low["tree"] > 1
     for older in (AVX2, ZEN_4):
         own = (found[older].predicted / found[older].ratio - 1).abs().mean()

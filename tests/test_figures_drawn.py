@@ -59,7 +59,7 @@ ewif_by_drafters=04b_ewif position=04b_position swi_by_prices=04b_swi walltimes=
 paper_speed_ups=03b_speed_ups free_drafts=04c_free latency=05_latency predicted_speeds=05_predicted
 setting_speed_ups=05_settings plans=05b_plans off_switches=05b_off_switch versus=05b_versus
 film_strip=03_strip verifiers=07_verifiers scorecard=06_scorecard waterfall=06_waterfall
-idea_ratios=06_ideas
+idea_ratios=06_ideas clock_errors=08_agreement
 """.split()
 CASES = {figure: (name, {}) for figure, name in (pair.split("=") for pair in PLAIN)} | {
     "shapes": ("01_shapes", {"title": ""}),

@@ -39,7 +39,6 @@ def test_what_notebook_03_says_of_the_n_gram_table_is_so():
     growth = pd.read_csv(MEASURED / "katz_growth.csv")
     ends = growth.pivot(index=["sampling", "millions"], columns="table", values="first")
     for _, own in ends.groupby("sampling"):
-        assert 0.005 < own.whole.iloc[-1] - own.whole.iloc[-2] < 0.02  # about a point
         assert own.pruned.iloc[-1] >= own.whole.iloc[-1]
     last = growth[growth.table == "whole"].sort_values("millions").groupby("sampling").tail(2)
     for _, own in last.groupby("sampling"):

@@ -95,10 +95,16 @@ def test_what_is_said_of_both_papers_ideas_is_so():
 
 def test_intervals_in_the_text_below_the_ideas_stand_in_their_table():
     said = RESULTS[RESULTS.index("- *Staged") : RESULTS.index("### When does a cascade pay?")]
-    intervals = set(re.findall(r"\d\.\d\d \(\d\.\d\d–\d\.\d\d\)", said))
     table = read_marked("ideas", RESULTS)
-    assert len(intervals) > 6 and all(one in table for one in intervals)
-    assert "1.13 (1.12–1.15)" not in table  # the control: an end that is another
+
+    def foreign(text: str) -> list[str]:
+        intervals = re.findall(r"\d\.\d\d \(\d\.\d\d–\d\.\d\d\)", text)
+        assert len(intervals) > 6
+        return [one for one in intervals if one not in table]
+
+    assert foreign(said) == []
+    falsified = said.replace("1.13 (1.11–1.15)", "1.13 (1.12–1.15)")
+    assert foreign(falsified) == ["1.13 (1.12–1.15)"]
 
 
 def test_what_is_said_of_the_cascade_beside_copies_is_so():
@@ -137,22 +143,28 @@ def test_what_is_said_of_a_core_without_avx_512_is_so():
 
 def test_what_is_said_of_the_core_one_generation_older_is_so():
     stored = stored_ideas(ZEN_4)
-    assert stored.groupby("family").prompt.nunique().tolist() == [40, 35]
+    assert stored.groupby("family").prompt.nunique().tolist() == [40, 70]
     assert stored.cores.max() < 1.2
     keys = ["pair", "family", "edition", "sampling"]
     table = idea_table(stored).query("part == 'all'").set_index(keys).sort_index()
     trees = table.loc["tree ÷ speculative decoding"]
     ahead = trees[trees.ratio_low > 1]
-    assert len(ahead) == 7 and ahead.ratio.round(2).between(1.04, 1.07).all()
+    assert len(ahead) == 7 and ahead.ratio.round(2).between(1.04, 1.09).all()
     behind = trees[trees.ratio_high < 1]
     assert behind.index.tolist() == [("published prompts", "int8", "T = 1, top-k 50")]
     assert behind.ratio.round(2).tolist() == [0.94]
     vertical = table.loc["vertical cascade ÷ speculative decoding"]
-    assert (vertical.ratio_low > 1).sum() == 2 and (vertical.ratio_high < 1).sum() == 3
-    assert not (table.loc["vertical cascade ÷ tree, copies"].ratio_low > 1).any()
-    copies = table[table.idea == "copies"].reset_index()
+    assert (vertical.ratio_low > 1).sum() == 3 and (vertical.ratio_high < 1).sum() == 3
+    for copies in ("chain, copies", "tree, copies"):
+        assert not (table.loc[f"vertical cascade ÷ {copies}"].ratio_low > 1).any()
+    copies = table.loc["tree, copies ÷ tree"].reset_index()
     gains = copies[copies.ratio_low > 1]
-    assert set(gains.edition) == {"float32", "int8"} and set(gains.sampling) == {"greedy"}
+    assert (gains.sampling == "greedy").tolist().count(True) == 3
+    [drawn] = gains[gains.sampling != "greedy"].itertuples()
+    assert (drawn.family, drawn.edition) == ("published prompts", "int8")
+    same = table.loc["chain ÷ speculative decoding"].reset_index()
+    same = same[(same.edition == "int8") | (same.sampling != "greedy")]
+    assert same.ratio.round(2).agg(["min", "max"]).tolist() == [0.98, 1.02] and len(same) == 6
     stages = table[table.idea == "second stage"]
     assert len(stages) == 32 and not (stages.ratio_low > 1).any()
     [chain, speculative, vertical, both] = (

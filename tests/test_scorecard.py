@@ -12,10 +12,12 @@ from specdec_lib.measure.ideas import ideas_file
 from specdec_lib.measure.race_table import RACED
 from specdec_lib.measure.scorecard import reading
 from specdec_lib.measure.scorecard.claims import (
+    BAND,
     NO_SIGN,
     UNTESTED,
     VERDICTS,
     Claim,
+    count_by_margin,
     count_verdicts,
     score,
 )
@@ -55,6 +57,18 @@ def test_a_verdict_follows_from_the_values_and_the_interval(value, ours, neutral
     about = "staged", "Table 9", "it pays", "x", "nothing differs"
     claim = Claim(*about, value, "clock", *ours, no_effect=neutral)
     assert claim.verdict == wanted and wanted in (*VERDICTS[claim.kind], UNTESTED)
+
+
+def test_verdicts_at_another_margin(scores):
+    claims = read_claims(load_ladder(device="cpu"))
+    counts = count_by_margin(claims, (0.1, BAND, 0.3))
+    usual = count_verdicts(scores).sum(axis=1).reindex(counts.index, fill_value=0)
+    assert counts[BAND].tolist() == usual.tolist()
+    assert (
+        counts.loc["opposite"].nunique() == 1 and counts.loc["reproduced"].is_monotonic_increasing
+    )
+    assert counts.loc["reproduced", 0.1] < counts.loc["reproduced", 0.3]  # a margin changes some
+    assert (counts.idxmax() == "smaller").all()
 
 
 def test_formulas_and_lengths_are_not_counted_as_gains(scores):

@@ -35,7 +35,7 @@ STEPS = {  # from plain decoding to all ideas together
     TREE + SCOUT + COPIED: "tree + scout + copies",
 }
 TOGETHER = "all together"
-PAIRS = {  # an idea, and which methods differ by it alone
+PAIRS = {  # a heading, and the pairs of methods below it
     "tree": [
         (TREE, CHAIN),
         (TREE, SPECULATIVE),

@@ -83,13 +83,16 @@ class Claim(NamedTuple):
         if math.isnan(self.ours) or math.isnan(self.paper_value):
             return UNTESTED
         if self.kind == GAIN:
-            return self.of_gain(BAND)
+            return self.gain_verdict(BAND)
         if self.no_effect is None:
             return "bound kept" if self.ours <= self.paper_value * (1 + NEAR) else "bound broken"
         return "equal" if abs(self.ours / self.paper_value - 1) <= NEAR else "another number"
 
-    def of_gain(self, band: float) -> str:
-        """The verdict of a gain with a number on both sides, at another margin than `BAND`."""
+    def gain_verdict(self, band: float) -> str:
+        """The verdict of a gain that has a number on both sides.
+
+        band    margin to either side, as a share of the printed gain's logarithm
+        """
         if math.isnan(self.low):
             return "too few to tell"
         printed = math.log(self.as_ratio(self.paper_value))
@@ -138,10 +141,10 @@ def count_verdicts(scores: pd.DataFrame, kind: str = GAIN) -> pd.DataFrame:
 
 
 def count_by_margin(claims: Iterable[Claim], margins: Iterable[float]) -> pd.DataFrame:
-    """How many gains get each verdict, a row per verdict and a column per margin, which takes the
-    place of `BAND`.
+    """How many gains get each verdict, a row per verdict and a column per margin (the `band` of
+    `gain_verdict`).
     """
     gains = [one for one in claims if one.kind == GAIN and one.verdict != UNTESTED]
-    verdicts = {margin: [gain.of_gain(margin) for gain in gains] for margin in margins}
+    verdicts = {margin: [gain.gain_verdict(margin) for gain in gains] for margin in margins}
     counts = {margin: pd.Series(own).value_counts() for margin, own in verdicts.items()}
     return pd.DataFrame(counts).reindex(VERDICTS[GAIN]).fillna(0).astype(int)

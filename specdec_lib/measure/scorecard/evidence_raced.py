@@ -41,8 +41,8 @@ def raced_idea(
     edition: str = "exact",
 ) -> Evidence:
     """Tokens per second of a method ÷ another's on the prompts of a family, the settings of both,
-    and what the vertical cascade has by itself; nothing where the family, or its domain, was not
-    raced.
+    and as the fact `alone` those of the vertical cascade ÷ the other's; nothing where the family,
+    or its domain, was not raced.
     """
     rows = raced_ideas(temperature, family, domain, machine=machine, edition=edition)
     if rows.empty:

@@ -30,9 +30,9 @@ from specdec_lib.show.figures.ideas import (
     MEASURED,
     MODELLED,
     claim_maps,
+    clock_errors,
     gains_by_method,
     idea_ratios,
-    prediction_errors,
     waterfall,
 )
 from specdec_lib.show.figures.lines import (

@@ -40,7 +40,8 @@ IDEAS = {  # in the words of a heading
     "setting": "no idea: a chain at two tuned settings",
 }
 APART = 0.7  # bars between the editions of a waterfall
-NEAR = 5  # percent: as near as predictions are to come to the clock
+HEADLINE_ROOM = 94  # characters beside the longest names, so that the machine stands in one line
+NEAR_PERCENT = 5  # of the clock
 GUESSING = {
     "methods that guess": Look(GAIN, symbol="circle-open"),
     "plain decoding": Look(LOSS, symbol="x"),
@@ -112,7 +113,7 @@ def idea_ratios(
     add_dots(chart, rows.assign(look=look), FAMILY_LOOKS, lying=True, size=8)
     name_rows(chart, names)
     chart.axis("x", range=span_of(rows[["x", "low", "high"]], 0.06, 0.06), nticks=5)
-    return chart.titled(title, plain="x", room=94)
+    return chart.titled(title, plain="x", room=HEADLINE_ROOM)
 
 
 def _edition_of(panel: str) -> str:
@@ -120,10 +121,10 @@ def _edition_of(panel: str) -> str:
     return next((edition for edition in EDITIONS if edition in panel), "")
 
 
-def prediction_errors(table: pd.DataFrame) -> go.Figure:
+def clock_errors(table: pd.DataFrame) -> go.Figure:
     """How far predicted speeds lie off the clock's, in percent: a row per edition and sampler under
-    its core, a lying dot per method, and a band in which they are to be. The headline has the
-    median of all, without their signs, and the largest.
+    its core, a lying dot per method; shaded is what lies within `NEAR_PERCENT` of the clock. The
+    headline has the median of all, without their signs, and the largest.
 
     table    a row per dot: `core`, `place` (an edition and sampler), `method`, `series` ("plain
              decoding" or "methods that guess") and `error` (speed predicted ÷ clocked − 1)
@@ -133,24 +134,24 @@ def prediction_errors(table: pd.DataFrame) -> go.Figure:
     place, names = under_headings(table, "core", "place")
     table = table.assign(percent=100 * table["error"])
     rows = marks(table, "percent", place, series="series", note="{method}")
-    x = f"speed predicted ÷ clocked − 1, in percent (shaded: within {NEAR})"
+    x = f"speed predicted ÷ clocked − 1, in percent (shaded: within {NEAR_PERCENT})"
     chart = Chart(wide=760, high=60 + 26 * len(names), x=x)
     add_dots(chart, rows, GUESSING, lying=True, size=8)
     name_rows(chart, names)
     shade = {"fillcolor": INK, "opacity": 0.13, "line_width": 0, "layer": "below"}
-    chart.figure.add_vrect(-NEAR, NEAR, **shade).add_vline(0, **PLAIN)
+    chart.figure.add_vrect(-NEAR_PERCENT, NEAR_PERCENT, **shade).add_vline(0, **PLAIN)
     furthest = 1.08 * rows["x"].abs().max()
     chart.axis("x", range=[-furthest, furthest])
     off = table["error"].abs()
     said = f"median error {off.median():.1%}, largest {off.max():.1%}"
-    return chart.titled(f"Speeds of {len(table)} settings, predicted from passes: {said}")
+    return chart.titled(f"{len(table)} speeds, predicted from passes: {said}")
 
 
 def claim_maps(table: pd.DataFrame, points: pd.DataFrame, *, about: str) -> go.Figure:
     """Where a claim changes its sign: the gain of an idea over what a pass of 16 rows and a pass of
     the draft cost, as shades, with a line where it gains nothing; machines as marks.
 
-    table     as `price_map.claim_maps` gives it: `claim`, `sixteen`, `draft` and `gain`
+    table     as `price_map.claim_gains` gives it: `claim`, `sixteen`, `draft` and `gain`
     points    machines: `claim`, `name`, `kind` (MEASURED or MODELLED), `sixteen`, `draft`, `gain`
     about     what the rounds were counted on, for the headline
     """
