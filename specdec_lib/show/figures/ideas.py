@@ -40,7 +40,6 @@ IDEAS = {  # in the words of a heading
     "setting": "no idea: a chain at two tuned settings",
 }
 APART = 0.7  # bars between the editions of a waterfall
-HEADLINE_ROOM = 94  # characters beside the longest names, so that the machine stands in one line
 NEAR_PERCENT = 5  # of the clock
 GUESSING = {
     "methods that guess": Look(GAIN, symbol="circle-open"),
@@ -113,7 +112,7 @@ def idea_ratios(
     add_dots(chart, rows.assign(look=look), FAMILY_LOOKS, lying=True, size=8)
     name_rows(chart, names)
     chart.axis("x", range=span_of(rows[["x", "low", "high"]], 0.06, 0.06), nticks=5)
-    return chart.titled(title, plain="x", room=HEADLINE_ROOM)
+    return chart.titled(title, plain="x")
 
 
 def _edition_of(panel: str) -> str:
