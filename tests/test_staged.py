@@ -119,7 +119,7 @@ def test_the_rows_of_a_pass_are_those_that_the_draft_reads_first(shape, sampler)
             own = set(map(tree.path_tokens, range(len(tree))))
             assert [path in own for path in paths] == list(rows.role != "wasted")
             headline = figures.scout_pass(rows, context="a").layout.title.text
-            assert headline.endswith(f"it takes {(rows.role == 'taken').sum()}")
+            assert headline.endswith(f"{(rows.role == 'taken').sum()} of them taken")
 
 
 def test_passes_with_a_scout_that_is_always_right_are_fewer_and_the_tree_is_the_same():
