@@ -62,7 +62,7 @@ def test_theirs_and_ours_have_one_unit():
     )
     ideas = pd.concat([ideas, ideas[ideas.method == "tree"].assign(edition="int8", seconds=0.1)])
     with_all = [ideas]
-    for method in ("chain", "tree, copies", "vertical cascade"):
+    for method in ("speculative decoding", "tree, copies", "vertical cascade"):
         with_all += [ideas[ideas.method == "tree"].assign(method=method)]
     table = side_by_side(pd.concat(with_all), raced).set_index(["name", "whose"])
     assert table.ratio["transformers generate, static cache", "HF"] == pytest.approx(0.5)
