@@ -15,6 +15,7 @@ from specdec_lib.measure.price_map import (
     PricePoint,
     claim_gains,
     modelled_place,
+    place_of,
 )
 from specdec_lib.measure.race_table import RACED
 from specdec_lib.measure.renewing import AVX2, ZEN_4
@@ -93,3 +94,24 @@ def test_notebook_06_a_vertical_cascade_beside_its_controls():
     zen_3 = idea_table(stored_ideas(AVX2)).query("part == 'all' and edition == 'int8'")
     both = zen_3[zen_3.pair == "vertical and horizontal ÷ speculative decoding"]
     assert (both.ratio.round(2) <= 0.8).all() and (both.ratio_high < 1).all() and len(both) == 2
+
+
+def test_notebook_08_where_our_cores_stand_and_how_quiet_they_were():
+    busy, sixteen = {}, {}
+    for machine in (RACED, ZEN_4, AVX2):
+        passes = stored_clocked("passes", machine)
+        for edition in ("exact", "int8"):
+            busy[machine, edition] = passes.cores[passes.edition == edition].max()
+            sixteen[machine, edition] = place_of(passes, edition, "middle").sixteen
+    slowed = {place: round(cores, 2) for place, cores in busy.items() if cores > 1.1}
+    assert slowed == {(ZEN_4, "int8"): 1.22, (AVX2, "exact"): 1.27}
+    beyond = [place for place, price in sixteen.items() if price > SIXTEENS[-1]]
+    assert beyond == [(AVX2, "int8")]
+
+
+def test_results_least_scores_of_the_trees_that_the_clock_chose():
+    floors = {}
+    for machine in (RACED, ZEN_4, AVX2):
+        trees = stored_ideas(machine).query("method == 'tree' and edition == 'int8'")
+        floors[machine] = set(trees.setting.str.contains("floor"))
+    assert floors == {RACED: {True}, ZEN_4: {True}, AVX2: {False}}

@@ -190,7 +190,7 @@ def test_what_is_said_of_one_setting_and_of_two_on_the_older_core_is_so():
         "family == 'embedded prompts' and edition == 'float32' and sampling == 'greedy'"
     )
     [ends] = over_four[["ratio", "ratio_low", "ratio_high"]].to_numpy()
-    assert f"it is {with_interval(*ends)}" in " ".join(RESULTS.split())
+    assert f"over it a tree has {with_interval(*ends)}" in " ".join(RESULTS.split())
 
 
 def test_what_is_said_of_the_clocks_own_noise_and_of_what_is_fastest_is_so():

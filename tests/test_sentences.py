@@ -218,3 +218,27 @@ def test_notebook_08_most_methods_that_guess_are_slower_than_predicted():
         guessing = found[found.method != "autoregressive"]
         medians += guessing.groupby(["edition", "temperature"]).ratio.median().tolist()
     assert len(medians) == 12 and sum(ratio < 1 for ratio in medians) == 9
+
+
+def test_notebook_02_rates_predict_seven_percent_too_few_tokens():
+    table = pd.read_csv(MEASURED / "predicted.csv").query("predictor == 'depth and rank'")
+    short = 1 - table.predicted / table.measured
+    assert short.groupby(table.temperature).median().between(0.065, 0.075).all()
+
+
+def test_notebook_05_hot_text_and_branching_trees():
+    sweeps = pd.read_csv(FIGURES / "05_sweeps.csv").query("temperature == 1.5")
+    assert 1.15 < sweeps.speed_up.max() < 1.19  # about a sixth at most
+    shapes = pd.read_csv(FIGURES / "05_surface.csv")
+    best = shapes[shapes.width > 1].groupby("budget").speed_up.max()
+    assert best.loc[3:8].min() > best.drop(best.loc[3:8].index).max()
+
+
+def test_notebook_05b_an_off_switch_costs_and_the_planned_draft():
+    switch = pd.read_csv(FIGURES / "05b_off_switch.csv")
+    whole = switch[switch.domain == "all"]
+    assert (whole.speed_up_high < 1).sum() == 3 and (1 - whole.speed_up).max() < 0.015
+    assert (switch.speed_up_low[switch.domain != "all"] > 1).sum() == 1  # "hardly any kind"
+    plans = pd.read_csv(FIGURES / "05b_plans.csv")
+    planned = plans[plans.choice.str.contains("planned draft")]
+    assert (planned.ratio_low > 1).sum() == 3 and (planned.ratio_high < 1).sum() == 2

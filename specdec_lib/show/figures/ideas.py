@@ -129,7 +129,6 @@ def clock_errors(table: pd.DataFrame) -> go.Figure:
              decoding" or "methods that guess") and `error` (speed predicted ÷ clocked − 1)
     """
     check(table, "core place method", "series error")
-    table = table.sort_values("core", key=lambda own: own.map(names_of(own).index), kind="stable")
     place, names = under_headings(table, "core", "place")
     table = table.assign(percent=100 * table["error"])
     rows = marks(table, "percent", place, series="series", note="{method}")
