@@ -6,7 +6,7 @@ that a ratio is that of this pair of settings, not of the best ones there.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 
 import numpy as np
@@ -169,7 +169,7 @@ class Priced:
         tables = tables_of(passes, edition, heat)
         plain = tables[TARGET].at(1, CONTEXT)
         groups = {str(method): own for method, own in rows.groupby("method", sort=False)}
-        works = {method: raced_work(own) for method, own in groups.items()}
+        works = {method: _at_one_context(raced_work(own)) for method, own in groups.items()}
         outside = {method: own.outside.sum() / plain for method, own in groups.items()}
         return cls(works, outside, tables)
 
@@ -196,6 +196,15 @@ class Priced:
         first = own.at(1, CONTEXT)
         line = [size * (1 + more * (own.at(rows, CONTEXT) / first - 1)) for rows in own.rows]
         return PassTable(own.rows, (CONTEXT,), (tuple(max(one, size / 2) for one in line),))
+
+
+def _at_one_context(work: Work) -> Work:
+    """The same work with every pass after `CONTEXT` tokens, as a map prices it."""
+    passes: dict[tuple[str, int, int], float] = {}
+    for (model, rows, _), count in work.passes.items():
+        place = (model, rows, CONTEXT)
+        passes[place] = passes.get(place, 0.0) + count
+    return replace(work, passes=passes)
 
 
 def claim_gains(
