@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from importlib.metadata import distribution
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,25 @@ def test_the_lock_satisfies_the_project():
         assert one.specifier.contains(pins[canonicalize_name(one.name)]), one
     assert pins["torch"] == "2.13.0" and "torch==2.13.0" in PROJECT["dependencies"]
     assert not [name for name in pins if name.startswith(("nvidia", "cuda", "triton"))]
+
+
+def test_the_lock_is_closed():
+    """What a locked package asks for on this system is locked too: pip installs no other."""
+    assert not unlocked(lock())
+    assert unlocked({name: pin for name, pin in lock().items() if name != "numpy"})
+
+
+def unlocked(pins: dict[str, str]) -> list[str]:
+    """What locked packages ask for, and the lock lacks or has in a version that they refuse."""
+    missing = []
+    for name in pins:
+        for line in distribution(name).requires or ():
+            asked = Requirement(line)
+            if asked.marker is None or asked.marker.evaluate({"extra": ""}):
+                pin = pins.get(canonicalize_name(asked.name))
+                if pin is None or not asked.specifier.contains(pin, prereleases=True):
+                    missing.append(f"{name} needs {line}")
+    return missing
 
 
 def test_the_conda_environment_is_the_locks():

@@ -29,7 +29,7 @@ from specdec_lib.models.cached.reading import ReadingModel
 from specdec_lib.models.cut_head import output_weight
 from specdec_lib.models.fast.model import FastModel
 from specdec_lib.models.hub import LOCAL, Source, model_folder
-from specdec_lib.models.mapped import give_back
+from specdec_lib.models.mapped import give_back, mapped_places
 from specdec_lib.models.seq2seq import Seq2SeqModel
 
 LoadedModel = CachedModel | FastModel | ReadingModel
@@ -273,12 +273,13 @@ def _read_network(kind: Any, folder: Path, dtype: torch.dtype) -> PreTrainedMode
     network = kind.from_pretrained(folder, **safe)
     if untied := expected.all_tied_weights_keys.keys() - network.all_tied_weights_keys.keys():
         raise ValueError(f"its configuration ties {min(untied)!r}, and its files hold two tensors")
+    mapped = mapped_places()
     for name, tensor in network.named_parameters():
         pieces = tensor.detach().flatten().split(LOOKED_AT)
         # sums are the quickest look, and pieces need little memory for them
         if not all(piece.sum(dtype=torch.float64).isfinite() for piece in pieces):
             raise ValueError(f"its tensor {name!r} holds NaN or infinite numbers")
-        give_back([tensor])
+        give_back([tensor], mapped)
     return network
 
 

@@ -4,7 +4,7 @@ when it is needed.
 
 import ctypes
 import mmap
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from torch import Tensor
@@ -13,11 +13,15 @@ MAPS = Path("/proc/self/maps")  # of Linux; elsewhere nothing is given back
 DONT_NEED = 4  # of madvise(2)
 
 
-def give_back(tensors: Iterable[Tensor]) -> None:
+def give_back(
+    tensors: Iterable[Tensor], places: Sequence[tuple[int, int]] | None = None
+) -> None:
     """Drop what was read of tensors in mapped safetensors files from this process's memory. They
     must be as they are in the files: what was written to them would be lost.
+
+    places    of the mapped files; looked up unless given
     """
-    places = _mapped_places()
+    places = mapped_places() if places is None else places
     if not places:
         return
     library = ctypes.CDLL(None)
@@ -30,7 +34,7 @@ def give_back(tensors: Iterable[Tensor]) -> None:
             library.madvise(ctypes.c_void_p(first), ctypes.c_size_t(size), DONT_NEED)
 
 
-def _mapped_places() -> list[tuple[int, int]]:
+def mapped_places() -> list[tuple[int, int]]:
     """Where safetensors files are mapped, from an address to one."""
     if not MAPS.is_file():
         return []
