@@ -85,12 +85,17 @@ faults: .venv/.stamp ## small runs of long work meet every fault and are run aga
 		{ echo "$(PYTHON3) lacks venv; on Debian and Ubuntu: apt install python3-venv" >&2; exit 1; }
 	@echo "Setting up .venv from requirements.lock, once; this takes a minute or two."
 	$(PYTHON3) -m venv .venv
-	$(PYTHON) -m pip install --quiet --no-compile --no-deps -r requirements.lock
-	@$(PYTHON) -m compileall -q -j 0 -x '/tests?/|/_vendor|/transformers/models/' .venv/lib >/dev/null || true  # on all cores, where pip takes one; what hardly ever runs stays out, and what some packages ship that compiles nowhere
-	$(PYTHON) -m pip install --quiet --no-compile --no-build-isolation -c requirements.lock -e '.[dev]'  # and what other systems need besides
+	@$(MAKE) --no-print-directory -j2 .venv/half-0 .venv/half-1
+	$(PYTHON) -m pip install --quiet --no-compile --no-deps --no-build-isolation -e .
+	@$(PYTHON) -m pip check >/dev/null || $(PYTHON) -m pip install --quiet -r requirements.lock  # what other systems need besides
+	@$(PYTHON) -m compileall -q -j 0 -x '/(tests?|testing|_vendor[a-z]*|_inductor)/|/transformers/models/' .venv/lib >/dev/null || true  # on all cores, where pip takes one; what hardly ever runs stays out, and what some packages ship that compiles nowhere
 	@settings=.venv/share/jupyter/lab/settings && mkdir -p $$settings && \
 		echo '{"@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": false}}' > $$settings/overrides.json
 	@touch $@
+
+.venv/half-%: requirements.lock
+	@awk 'NR % 2 == $*' $< > $@
+	$(PYTHON) -m pip install --quiet --no-compile --no-deps -r $@
 
 $(TARGET): | .venv/.stamp
 	@echo "Preparing the target model and compiling the fast runtime, once; this takes a minute or two."
