@@ -94,8 +94,9 @@ faults: .venv/.stamp ## small runs of long work meet every fault and are run aga
 	@touch $@
 
 .venv/half-%: requirements.lock
-	@awk 'NR % 2 == $*' $< > $@
-	$(PYTHON) -m pip install --quiet --no-compile --no-deps -r $@
+	@awk 'NR % 2 == $*' $< > $@.txt
+	$(PYTHON) -m pip install --quiet --no-compile --no-deps -r $@.txt
+	@touch $@
 
 $(TARGET): | .venv/.stamp
 	@echo "Preparing the target model and compiling the fast runtime, once; this takes a minute or two."
