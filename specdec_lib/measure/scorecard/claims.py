@@ -132,6 +132,22 @@ def readable(scores: pd.DataFrame) -> pd.DataFrame:
     prompts = scores.prompts.map("{:.0f}".format).replace("nan", "")
     return shown.assign(prompts=prompts, verdict=scores.verdict).set_index(["item", "claim"])
 
+def reasons(scores: pd.DataFrame) -> str:
+    """Why claims came out as they did, as Markdown: each reason once, those of claims that came out
+    the other way round first, and the setting that several share above them.
+    """
+    order = scores.assign(order=scores.verdict != "opposite").sort_values("order", kind="stable")
+    settings = order.reason.str.split(r"\. (?=[A-Z])", n=1, regex=True).str[0]
+    lines = []
+    for shared, alike in order.groupby(settings, sort=False):
+        several = alike.reason.nunique() > 1
+        lines += [f"- {shared}:"] if several else []
+        for why, rows in alike.groupby("reason", sort=False):
+            rest = why.removeprefix(f"{shared}. ") if several else why
+            of = f"{rows.paper.iloc[0]}, {rows['item'].iloc[0]}, *{'; '.join(rows.claim)}*"
+            lines.append(f"{'    ' * several}- **{rows.verdict.iloc[0]}**, {of}: {rest}")
+    return "\n".join(lines)
+
 
 def count_verdicts(scores: pd.DataFrame, kind: str = GAIN) -> pd.DataFrame:
     """How many claims of a kind got each verdict, by paper and by how ours was found."""
