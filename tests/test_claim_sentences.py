@@ -54,13 +54,16 @@ def test_notebook_08_trees_and_cascades_at_the_papers_gpus():
         assert round(printed[0] / printed[1], 2) == 1.36
 
 
+CLEAR = 1.02  # what notebook 08 counts as a gain
+
+
 def test_notebook_08_shares_of_the_maps():
     passes = stored_clocked("passes", RACED)
     places = {"sixteens": SIXTEENS[::3], "drafts": DRAFTS[::3]}
     shares = {}
     for (edition, heat), rows in stored_ideas(RACED).groupby(["edition", "temperature"]):
         found = claim_gains(Priced.of(rows, passes), host=1.0, **places)
-        shares[edition, heat] = (found.gain > 1).groupby(found.claim).mean()
+        shares[edition, heat] = (found.gain > CLEAR).groupby(found.claim).mean()
         if heat == 0:
             assert found.gain[found.claim == "second stage, of a tree"].max() < 1.08
     trees = {}
@@ -68,16 +71,18 @@ def test_notebook_08_shares_of_the_maps():
         for (edition, heat), rows in stored_ideas(machine).groupby(["edition", "temperature"]):
             priced = Priced.of(rows, stored_clocked("passes", machine))
             found = claim_gains(priced, host=1.0, claims=("tree",), **places)
-            trees[machine, edition, heat] = (found.gain > 1).mean()
-    assert min(trees[ZEN_4, edition, 0.0] for edition in ("exact", "int8")) > 0.9  # nearly so
-    assert trees[AVX2, "exact", 0.0] < 0.5
+            trees[machine, edition, heat] = (found.gain > CLEAR).mean()
+    assert min(trees[ZEN_4, edition, 0.0] for edition in ("exact", "int8")) > 0.7  # most
+    assert 0.3 < trees[AVX2, "exact", 0.0] < 0.36  # a third
     table = pd.DataFrame(shares)
     greedy = table.xs(0.0, axis=1, level=1)
-    assert (greedy.loc["tree"] > 0.99).all() and (table.loc["tree"].min() < 0.6)
-    assert (greedy.loc["copies (Max-Gram) before a tree"] > 0.6).all()
+    assert (greedy.loc["tree"] > 0.8).all() and (table.loc["tree"].min() < 0.6)
+    assert (greedy.loc["copies (Max-Gram) before a tree"] > 0.55).all()
     cascades = ["vertical cascade", "horizontal cascade", "both cascades"]
     assert (table.loc[cascades, ("exact", 1.0)] < 0.05).all()
-    assert 0.5 < table.loc["vertical cascade beside copies", ("exact", 0.0)] < 0.65
+    beside = table.loc["vertical cascade beside copies", ("exact", 0.0)]
+    assert 0.35 < beside < 0.45  # two fifths
+    assert 0.45 < table.loc["second stage, of a chain", ("exact", 0.0)] < 0.55  # half
 
 
 def test_notebook_06_a_vertical_cascade_beside_its_controls():

@@ -122,13 +122,13 @@ def readable(scores: pd.DataFrame) -> pd.DataFrame:
     """The scorecard as a person reads it: a claim per row, ours with interval and prompts."""
 
     def said(value: float, low: float = math.nan, high: float = math.nan) -> str:
-        interval = "" if math.isnan(low) else f" ({low:.2f} to {high:.2f})"
+        interval = "" if math.isnan(low) else f" ({low:.2f}–{high:.2f})"
         number = f"{value:g}" if value == round(value, 2) else f"{value:.2f}"
         return "" if math.isnan(value) else number + interval
 
     columns = ["item", "claim", "domain", "unit", "by"]
     ours = [said(*row) for row in scores[["ours", "low", "high"]].itertuples(index=False)]
-    shown = scores[columns].assign(paper=scores.paper_value.map(said), ours=ours)
+    shown = scores[columns].replace({"by": {"nothing": "–"}}).assign(paper=scores.paper_value.map(said), ours=ours)
     prompts = scores.prompts.map("{:.0f}".format).replace("nan", "")
     return shown.assign(prompts=prompts, verdict=scores.verdict).set_index(["item", "claim"])
 

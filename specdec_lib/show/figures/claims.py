@@ -63,7 +63,7 @@ def scorecard(table: pd.DataFrame) -> go.Figure:
     name_rows(chart, words)
     low, high = 0.92 * max(ends[0], 0.05), 1.08 * ends[1]
     chart.count_in_factors("x", [tick for tick in TICKS if low <= tick <= high], (low, high))
-    of_swi = " (of SWI only those over the best drafter)" if len(some) < gains else ""
+    of_swi = " (of SWI only those over one drafter)" if len(some) < gains else ""
     return chart.titled(f"Printed gains, and ours{of_swi}", plain="x", room=72)
 
 
