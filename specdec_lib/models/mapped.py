@@ -13,9 +13,7 @@ MAPS = Path("/proc/self/maps")  # of Linux; elsewhere nothing is given back
 DONT_NEED = 4  # of madvise(2)
 
 
-def give_back(
-    tensors: Iterable[Tensor], places: Sequence[tuple[int, int]] | None = None
-) -> None:
+def give_back(tensors: Iterable[Tensor], places: Sequence[tuple[int, int]] | None = None) -> None:
     """Drop what was read of tensors in mapped safetensors files from this process's memory. They
     must be as they are in the files: what was written to them would be lost.
 

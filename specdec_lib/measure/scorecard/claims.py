@@ -128,9 +128,14 @@ def readable(scores: pd.DataFrame) -> pd.DataFrame:
 
     columns = ["item", "claim", "domain", "unit", "by"]
     ours = [said(*row) for row in scores[["ours", "low", "high"]].itertuples(index=False)]
-    shown = scores[columns].replace({"by": {"nothing": "–"}}).assign(paper=scores.paper_value.map(said), ours=ours)
+    shown = (
+        scores[columns]
+        .replace({"by": {"nothing": "–"}})
+        .assign(paper=scores.paper_value.map(said), ours=ours)
+    )
     prompts = scores.prompts.map("{:.0f}".format).replace("nan", "")
     return shown.assign(prompts=prompts, verdict=scores.verdict).set_index(["item", "claim"])
+
 
 def reasons(scores: pd.DataFrame) -> str:
     """Why claims came out as they did, as Markdown: each reason once, those of claims that came out
@@ -143,7 +148,7 @@ def reasons(scores: pd.DataFrame) -> str:
         several = alike.reason.nunique() > 1
         lines += [f"- {shared}:"] if several else []
         for why, rows in alike.groupby("reason", sort=False):
-            rest = why.removeprefix(f"{shared}. ") if several else why
+            rest = str(why).removeprefix(f"{shared}. ") if several else why
             of = f"{rows.paper.iloc[0]}, {rows['item'].iloc[0]}, *{'; '.join(rows.claim)}*"
             lines.append(f"{'    ' * several}- **{rows.verdict.iloc[0]}**, {of}: {rest}")
     return "\n".join(lines)
