@@ -37,7 +37,7 @@ check: .venv/.stamp ## lint, formatting and types; how long and how dense the co
 	@$(PYTHON) tests/size.py
 
 compiled: .venv/.stamp
-	-@$(PYTHON) tests/compiling.py
+	@$(PYTHON) tests/compiling.py
 
 lab: $(TARGET) ## open the notebooks in JupyterLab
 	$(PYTHON) -m jupyterlab $(if $(filter 0,$(shell id -u)),--allow-root) --ServerApp.root_dir=. --LabApp.default_url=/lab/tree/notebooks/00_one_round.ipynb $(ARGS)

@@ -3,6 +3,7 @@ beside the stored races.
 """
 
 from dataclasses import replace
+from pathlib import Path
 
 import pandas as pd
 
@@ -19,9 +20,13 @@ from specdec_lib.measure.price_map import (
 )
 from specdec_lib.measure.race_table import RACED
 from specdec_lib.measure.renewing import AVX2, ZEN_4
+from specdec_lib.measure.scorecard.other_races import raced_verdicts
 from specdec_lib.measure.settings.ideas import BOTH, SCOUT, SPECULATIVE, TREE
 from specdec_lib.theory import A40, RTX_4090, Machine, ModelShape, roofline_seconds
+from specdec_lib.workload import load_ladder
 from specdec_lib.workload.published import number
+
+FIGURES = Path(__file__).parents[1] / "figures"
 
 
 def launched(target: ModelShape, draft: ModelShape, gpu: Machine, speed: float) -> PricePoint:
@@ -52,6 +57,33 @@ def test_notebook_08_trees_and_cascades_at_the_papers_gpus():
     for sampling in ("deterministic", "top-k"):
         printed = [number("staged.table2", sampling, name) for name in ("staged", "speculative")]
         assert round(printed[0] / printed[1], 2) == 1.36
+
+
+def test_notebook_06_what_its_counts_hide():
+    scores = pd.read_csv(FIGURES / "06_scorecard.csv").set_index(["item", "claim"])
+    gains = scores[(scores.kind == "gain") & (scores.verdict != "not testable here")]
+    of_table = gains.verdict[gains.paper == "cascade"].loc["Table 2"]
+    assert (len(gains), len(of_table), (of_table == "smaller").sum()) == (59, 20, 17)
+    smaller = gains[(gains.verdict == "smaller") & (gains.by == "clock")]
+    assert (smaller.low < smaller.no_effect).sum() == 2
+    tuned = scores.loc["Table 5"]
+    lenient = tuned.index.str.endswith("lenience")
+    lengths = tuned[~lenient]
+    assert (lengths.ours == lengths.paper_value).sum() == 1
+    assert (lengths.ours <= lengths.paper_value).all()
+    assert (lengths.ours[lengths.index.str.endswith("k22")] == 0).all()
+    assert 0 < (tuned.ours > tuned.paper_value)[lenient].sum() < lenient.sum()
+
+
+def test_notebook_06_in_int8_gains_over_plain_decoding_are_smaller():
+    said = raced_verdicts(load_ladder(device="cpu"))
+    over = said[said.index.get_level_values("claim").str.contains("against plain")]
+    for machine in raced_machines():
+        both = over[machine].replace("", None).dropna()
+        float32, int8 = (
+            both[name].str.split().str[0].astype(float) for name in ("float32", "int8")
+        )
+        assert (int8 < float32).all() and len(both) >= 4
 
 
 CLEAR = 1.02  # what notebook 08 counts as a gain

@@ -19,6 +19,7 @@ from specdec_lib.measure.scorecard.claims import (
     Claim,
     count_by_margin,
     count_verdicts,
+    reasons,
     score,
 )
 from specdec_lib.measure.scorecard.reading import CLAIMS, EVIDENCE, read_claims
@@ -77,6 +78,23 @@ def test_formulas_and_lengths_are_not_counted_as_gains(scores):
     assert set(scores[scores.item == "Table 5"].kind) == {"number"}
     assert set(scores[scores.by == "predicted"].kind) == {"number"}
     assert set(scores[scores.item == "Table 2"].kind) == {"gain"}
+
+
+def test_reasons_stand_once_with_what_they_share_above_them():
+    rows = [
+        ("larger", "A", "On one core. It is small."),
+        ("opposite", "B", "On two cores."),
+        ("larger", "C", "On one core. It is quick."),
+        ("larger", "D", "On two cores."),
+    ]
+    scores = pd.DataFrame(rows, columns=["verdict", "claim", "reason"])
+    assert reasons(scores.assign(paper="ours", item="Table 9")).splitlines() == [
+        "- **opposite**, ours, Table 9, *B*: On two cores.",
+        "- **larger**, ours, Table 9, *D*: On two cores.",
+        "- On one core:",
+        "    - **larger**, ours, Table 9, *A*: It is small.",
+        "    - **larger**, ours, Table 9, *C*: It is quick.",
+    ]
 
 
 def test_every_evidence_is_used_and_known():

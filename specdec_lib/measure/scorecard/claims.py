@@ -138,8 +138,8 @@ def readable(scores: pd.DataFrame) -> pd.DataFrame:
 
 
 def reasons(scores: pd.DataFrame) -> str:
-    """Why claims came out as they did, as Markdown: each reason once, those of claims that came out
-    the other way round first, and the setting that several share above them.
+    """Why claims came out as they did, as Markdown: each reason once for a verdict, those of claims
+    that came out the other way round first, and the setting that several share above them.
     """
     order = scores.assign(order=scores.verdict != "opposite").sort_values("order", kind="stable")
     settings = order.reason.str.split(r"\. (?=[A-Z])", n=1, regex=True).str[0]
@@ -147,10 +147,10 @@ def reasons(scores: pd.DataFrame) -> str:
     for shared, alike in order.groupby(settings, sort=False):
         several = alike.reason.nunique() > 1
         lines += [f"- {shared}:"] if several else []
-        for why, rows in alike.groupby("reason", sort=False):
+        for (verdict, why), rows in alike.groupby(["verdict", "reason"], sort=False):
             rest = str(why).removeprefix(f"{shared}. ") if several else why
             of = f"{rows.paper.iloc[0]}, {rows['item'].iloc[0]}, *{'; '.join(rows.claim)}*"
-            lines.append(f"{'    ' * several}- **{rows.verdict.iloc[0]}**, {of}: {rest}")
+            lines.append(f"{'    ' * several}- **{verdict}**, {of}: {rest}")
     return "\n".join(lines)
 
 
