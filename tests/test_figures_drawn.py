@@ -18,11 +18,11 @@ STORED = Path(__file__).parents[1] / "figures"
 
 def stored(name: str) -> pd.DataFrame:
     texts = name in (
-        "00_exact",
+        "00b_exact",
         "00_race",
         "00_origins",
+        "00b_survival",
         "03_scout_pass",
-        "03_survival",
         "04_cascade",
     )  # a token may look like a missing number
     return pd.read_csv(STORED / f"{name}.csv", keep_default_na=not texts)
@@ -52,7 +52,7 @@ BYTES = {"title": "", "y_title": "", "by": "counted"}
 
 # figures of a stored table; then those of another table, or that take more
 PLAIN = """
-distributions=00_exact race_moment=00_race origins=00_origins budget_curves=01_budget
+distributions=00b_exact race_moment=00_race origins=00_origins budget_curves=01_budget
 budget_speed_ups=01_speed_up calibration_curve=02_calibration predicted_tokens=02_predicted
 match_rates=02_gaps stages=03b_stages passes=03b_passes
 ewif_by_drafters=04b_ewif position=04b_position swi_by_prices=04b_swi walltimes=04b_walltime
@@ -68,7 +68,7 @@ CASES = {figure: (name, {}) for figure, name in (pair.split("=") for pair in PLA
     "ablation": ("03b_ablation", {"value_title": ""}),
     "history_bars": ("03_back_off", {"after": "<on> the"}),
     "scout_pass": ("03_scout_pass", {"context": "<b>"}),
-    "shaded_text": ("03_survival", {"title": ""}),
+    "shaded_text": ("00b_survival", {"title": ""}),
     "cascade": ("04_cascade", {"brackets": BRACKETS, "title": ""}),
     "paper_and_ours": ("03b_bandwidth", BYTES),
     "prompt_gains": ("03b_prompts", {"before": "a", "after": "<b>"}),

@@ -9,13 +9,14 @@ from test_distil import HEAD, network
 from tiny import written_text
 
 from specdec_lib.core.chance import Sampler
+from specdec_lib.measure.foreseen import foreseen, knows, places
 from specdec_lib.measure.target_text import find_text
 from specdec_lib.measure.text_writing import write_texts
 from specdec_lib.models import batched
 from specdec_lib.models.katz.model import Katz
 from specdec_lib.models.students import build_student
 from specdec_lib.suite.distil import ngrams
-from specdec_lib.suite.distil.ngrams import grow, knows, places
+from specdec_lib.suite.distil.ngrams import grow
 from specdec_lib.suite.distil.shards import Conversation
 from tests.verbs import run
 
@@ -24,7 +25,7 @@ def test_a_table_of_the_very_texts_knows_more_than_one_of_other_texts(ladder, pr
     """Where the draft is the target, it takes what is written."""
     same = replace(ladder, draft=ladder.target)
     stored = write_texts(same, prompts[:3], Sampler(0), max_new_tokens=128)
-    along = places(same, stored, prompts[:3])
+    along = places(same, prompts[:3], Sampler(0), stored)["draft"]
     texts = [tuple(token for *_, token in own) for _, own in along]
     assert texts == [find_text(stored, one).tokens for one in prompts[:3]]
     fitted = (
@@ -36,12 +37,32 @@ def test_a_table_of_the_very_texts_knows_more_than_one_of_other_texts(ladder, pr
     assert other["first"] < known["first"] and 0.9 < known["among_4"] <= 1
 
 
+def test_the_ladders_own_table_is_looked_up_for_every_draft_model(ladder, prompts):
+    """Texts are those given, or are decoded; another seed has other places at temperature 1."""
+    samplers = [Sampler(0), Sampler(1.0)]
+    limits = {"max_new_tokens": 128}
+    stored = {one: write_texts(ladder, prompts[:2], one, **limits) for one in samplers}
+    found = foreseen(ladder, prompts[:2], stored)
+    models = {"draft", "middle"} if ladder.middle is not None else {"draft"}
+    assert set(found.model) == models and set(found.sampling) == {"greedy", "T = 1"}
+    assert found["first"].between(0, 1).all() and (found["first"] <= found.among_4).all()
+    shown = ["sampling", "model", "places", "first", "among_4"]
+    decoded = foreseen(ladder, prompts[:2], dict.fromkeys(samplers, ()))
+    assert decoded[shown].equals(found[shown])
+    other = foreseen(ladder, prompts[:2], dict.fromkeys(samplers, ()), seed=5)
+    assert not other[shown].equals(found[shown])
+    with pytest.raises(ValueError, match="has no n-gram table"):
+        foreseen(replace(ladder, katz=None), prompts[:1], stored)
+
+
 def test_more_samples_are_a_larger_table_and_pruning_keeps_a_part(ladder, prompts, monkeypatch):
     samples = written_text()[:, 2:]
     for name, value in {"PIECE": samples.size, "BYTES": 4_000, "SIZES": (0.25, 1)}.items():
         monkeypatch.setattr(ngrams, name, value)
     along = {
-        name: places(ladder, write_texts(ladder, prompts[:1], sampler), prompts[:1])
+        name: places(ladder, prompts[:1], sampler, write_texts(ladder, prompts[:1], sampler))[
+            "draft"
+        ]
         for name, sampler in ngrams.SAMPLERS.items()
     }
     table = grow(ladder.katz.vocabulary, samples, along)

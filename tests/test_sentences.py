@@ -19,10 +19,8 @@ from specdec_lib.measure.rule_bench import summarise_rules
 from specdec_lib.measure.scorecard.other_races import raced_verdicts
 from specdec_lib.theory import (
     best_relay,
-    vertical_tokens,
 )
 from specdec_lib.workload import load_ladder
-from specdec_lib.workload.published import number
 
 FIGURES = Path(__file__).parents[1] / "figures"
 MEASURED = Path(__file__).parents[1] / "data" / "measured"
@@ -67,25 +65,16 @@ def test_notebook_02_what_the_predictors_are_off_by():
 
 def test_notebook_03_how_small_and_how_quick_the_draft_is():
     share = size_table(load_ladder(device="cpu")).set_index("model").a_pass_share
-    assert round(1 / share["draft"]) == 16
-    assert 85 < 1 / timed_prices()["draft"] < 95
+    assert round(1 / share["middle"]) == 7
+    assert 0.9 < 28 * timed_prices()["middle"] < 1.1
 
 
 def test_notebook_03_what_an_n_gram_table_guesses_right():
     origin = pd.read_csv(FIGURES / "03_origin.csv", keep_default_na=False)
     by = origin.assign(token=origin.token.str.strip()).groupby("token").source
     shares = by.agg(lambda sources: (sources == "n-gram").mean())
-    assert shares[""] > 0.6 and shares[","] == shares["."] == 1 and 0.7 < shares["("] < 1
-
-
-def test_notebook_03_what_a_scout_can_save_of_a_chain():
-    growth = pd.read_csv(MEASURED / "katz_growth.csv")
-    cut = growth[(growth.table == "pruned") & (growth.sampling == "greedy")].iloc[-1]
-    assert round(1 / (1 - cut["first"]), 1) == 1.4 and 0.25 < cut["first"] < 0.3
-    assert round(cut.among_4, 1) == 0.5
-    times = growth.lookup_microseconds
-    wish = number("staged.text.setup", "draft2 latency goal, below")
-    assert wish < times.median() < 1.1 * wish and (times > 2.8 * times.median()).sum() == 2
+    assert shares[""] > 0.6 and shares[","] > 0.6 and shares["("] > 0.5
+    assert shares["a"] == 1 and shares["value"] == 0
 
 
 def test_notebook_03_a_drafts_passes_are_a_seventh_of_a_trees_time():
@@ -110,20 +99,6 @@ def test_notebook_04_a_cheap_tail_adds_three_percent_to_the_toy():
     alone = best_relay(rates[:1], costs[:1], longest=12).speed_up
     assert round(100 * (both / alone - 1)) == 3
     assert round(timed_prices()["draft"], 2) == 0.01  # a hundredth
-
-
-def test_notebook_04_the_peak_of_its_surface_is_not_to_be_trusted():
-    cells = pd.read_csv(FIGURES / "04_surface.csv").dropna(subset="matrix")
-    assert cells.matrix.str.split().str[-1].nunique() == 1  # one K11 for all
-    adds = cells.groupby("k1").swi.max() / cells[cells.k2 == 0].set_index("k1").swi
-    assert adds[4] > adds[3]
-    assert round(100 * (adds[4] - 1)) == 6 and round(100 * (adds[5] - 1)) == 1
-    best = cells.groupby("k1").swi.max()
-    assert round(100 * (1 - best[2] / best.max())) == 2
-    every = pd.read_csv(MEASURED / "cascade_studies.csv").query("study == 'surface'")
-    assert set(every.texts) == {20}
-    ours = [vertical_tokens(0.8, *case) for case in ((0.3, 10, 2), (0.0, 0, 2))]
-    assert [round(tokens, 2) for tokens in ours] == [2.83, 2.44]
 
 
 def test_notebook_04b_two_and_three_drafters_and_the_small_one():

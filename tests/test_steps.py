@@ -195,29 +195,29 @@ def test_a_step_without_what_decided_is_refused_with_what_is_needed():
             figures.step(wrong, title="")
 
 
-def test_the_table_of_a_walk_has_no_second_token_where_one_alone_is_possible():
+def test_the_table_of_a_walk_has_no_runner_up_where_one_token_alone_is_possible():
     chance = Chance(4, Sampler(1.0, top_k=1))
     tree = TreeDraft(DRAFT, budget=6, depth=3).propose(CONTEXT, chance)
     logits = TARGET.score(CONTEXT, tree)
     walk = tables.walk(tree, logits, chance, text="abcde".__getitem__)
-    assert (walk.second == "").all() and walk.behind.isna().all() and len(walk)
+    assert (walk.candidate == tables.CANDIDATES[0]).all() and (walk["log-probability"] == 0).all()
 
 
 @pytest.mark.parametrize("sampler", SAMPLERS)
 def test_the_table_of_a_walk_has_the_sums_that_decide(sampler):
-    """The choice's log-probability and noise lie above the second token's by what is told."""
+    """The choice's log-probability and noise together lie above the runner-up's."""
     chance = Chance(4, sampler)
     tree = TreeDraft(DRAFT, budget=6, depth=3).propose(CONTEXT, chance)
     logits = TARGET.score(CONTEXT, tree)
     walk = tables.walk(tree, logits, chance, text="abcde".__getitem__)
-    assert len(walk) == len(look_up(tree, logits, chance).path) + 1
+    verdict = look_up(tree, logits, chance)
+    chosen, second = (walk[walk.candidate == name] for name in tables.CANDIDATES)
+    emitted = [*(tree.tokens[node] for node in verdict.path), verdict.bonus]
+    assert ["abcde".index(token) for token in chosen.token] == emitted
+    assert (chosen["sum"].to_numpy() > second["sum"].to_numpy()).all()
     for row in walk.to_dict("records"):
-        chosen, second = ("abcde".index(row[name]) for name in ("target's choice", "second"))
-        position = row["position of choice"]
-        assert row["noise"] == chance.noise(position, [chosen])[0]
-        scale = sampler.temperature or 1.0
-        sums = [
-            float(logits[0].log_softmax(-1)[token]) / scale + chance.noise(position, [token])[0]
-            for token in (chosen, second)
-        ]
-        assert row["behind"] == pytest.approx(sums[0] - sums[1], abs=1e-5) and chosen != second
+        token = "abcde".index(row["token"])
+        log_prob = float(sampler.probs(logits[0])[token].log())
+        assert row["log-probability"] == pytest.approx(log_prob, abs=1e-5)
+        assert row["noise"] == chance.noise(row["position"], [token])[0]
+        assert row["sum"] == row["log-probability"] + row["noise"]

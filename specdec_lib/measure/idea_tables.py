@@ -7,7 +7,7 @@ from typing import cast
 import pandas as pd
 
 from specdec_lib.measure.ideas import WHERE, ideas_file
-from specdec_lib.measure.price_map import CLAIMS, Priced, place_of
+from specdec_lib.measure.price_map import CLAIMS, TARGET, Priced, place_of, raced_work
 from specdec_lib.measure.race_table import MEASURED, RACED
 from specdec_lib.measure.ratios import ALL, interval, named_interval, sampling_of, with_interval
 from specdec_lib.measure.settings.ideas import (
@@ -168,6 +168,32 @@ def steps_table(stored: pd.DataFrame) -> pd.DataFrame:
     speed_up = found.join(slowest, on=["family", "sampling"]).slowest / found.ms_per_token
     panel = found.family.str.split().str[0] + ", " + found.sampling
     return found.assign(panel=panel, step=found.method.map(STEPS), speed_up=speed_up)
+
+
+def scouts_table(stored: pd.DataFrame) -> pd.DataFrame:
+    """What a scout saves the raced draft model, and what that is worth: a row per edition, sampler
+    and shape of the guesses, and in it, without and with the scout, the draft's `passes per round`
+    and `rows per pass`, counted over all prompts; and the speed with it ÷ without, in words with
+    the interval, for each family of prompts.
+    """
+    ratios = idea_table(stored).query("part == @ALL").set_index(["edition", "sampling", "pair"])
+    rows = {}
+    for (edition, sampling), own in _in_words(stored).groupby(["edition", "sampling"], sort=False):
+        for shape in (CHAIN, TREE):
+            row: dict[tuple[str, str], object] = {}
+            for name, method in (("without", shape), ("with", shape + SCOUT)):
+                work = raced_work(own[own.method == method])
+                drafted = [(size, n) for (who, size, _), n in work.passes.items() if who != TARGET]
+                passes = sum(count for _, count in drafted)
+                row["passes per round", name] = passes / work.rounds
+                row["rows per pass", name] = sum(size * n for size, n in drafted) / passes
+            both = ratios.loc[[(edition, sampling, f"{shape + SCOUT} ÷ {shape}")]]
+            for one in both.itertuples():
+                said = with_interval(one.ratio, one.ratio_low, one.ratio_high)
+                row["speed with ÷ without", one.family] = said
+            rows[edition, sampling, shape] = row
+    found = pd.DataFrame.from_dict(rows, orient="index")
+    return found.sort_index(axis=1, level=0, sort_remaining=False)
 
 
 def ideas_page(stored: pd.DataFrame) -> str:

@@ -1,6 +1,5 @@
 """Tables of trees, rounds, passes, generated text, exact distributions and match rates."""
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 
 import pandas as pd
@@ -20,6 +19,7 @@ from specdec_lib.theory import Rates
 from specdec_lib.theory.trees import path_probabilities
 
 TokenText = Callable[[int], str]
+CANDIDATES = ("target's choice", "runner-up")
 
 
 def nodes(tree: TokenTree, *, labels: Sequence[str], path: Sequence[int] = ()) -> pd.DataFrame:
@@ -48,26 +48,25 @@ def check_path(tree: TokenTree, path: Sequence[int]) -> None:
 def walk(
     tree: TokenTree, target_logits: Float[Tensor, "nodes vocab"], chance: Chance, *, text: TokenText
 ) -> pd.DataFrame:
-    """A row per node `look_up` comes to: the target's choice there, white space shown, with its
-    probability and noise; the token with the next best sum of log-probability and noise, and how
-    many nats it is behind ("" and NaN where one token alone is possible); and which of the node's
-    children, from 0, holds the choice.
+    """Two rows per node that `look_up` comes to, or one where one token alone is possible: the
+    target's choice there and the runner-up, with white space shown; `position` of that token; its
+    log-probability, its noise and their sum, in nats; and for the choice which of the node's
+    children, from 0, holds it.
     """
     events: list[Choice | ChildTest | FinalDraw] = []
     look_up(tree, target_logits, chance, trace=events.append)
     rows = []
-    for node, token, child in (event for event in events if isinstance(event, Choice)):
-        children = tree.children(node)
-        held = "none: emitted" if child is None else children.index(child)
-        probability = float(chance.sampler.probs(target_logits[node])[token])
+    for node, _, child in (event for event in events if isinstance(event, Choice)):
         position = tree.position(node) + 1
-        ranked, gaps = chance.rank(target_logits[node], position, 2)
-        row = {"at": visible(text(tree.tokens[node])), "position of choice": position}
-        row |= {"target's choice": visible(text(token)), "probability": probability}
-        row |= {"noise": chance.noise(position, [token])[0]}
-        second, behind = (visible(text(ranked[1])), gaps[1]) if ranked[1:] else ("", math.nan)
-        row |= {"second": second, "behind": behind}
-        rows.append(row | {"children": len(children), "goes to child (from 0)": held})
+        ranked, _ = chance.rank(target_logits[node], position, 2)
+        log_probs = chance.sampler.probs(target_logits[node]).log()
+        held = "none: emitted" if child is None else tree.children(node).index(child)
+        for candidate, token, goes in zip(CANDIDATES, ranked, (held, ""), strict=False):
+            one, noise = float(log_probs[token]), chance.noise(position, [token])[0]
+            row = {"at": visible(text(tree.tokens[node])), "position": position}
+            row |= {"candidate": candidate, "token": visible(text(token))}
+            row |= {"log-probability": one, "noise": noise, "sum": one + noise}
+            rows.append(row | {"goes to child (from 0)": goes})
     return pd.DataFrame(rows)
 
 

@@ -73,7 +73,8 @@ def history_bars(table: pd.DataFrame, *, after: str) -> go.Figure:
     """
     check(table, "word", "probability history share")
     place = lanes(table, "word")
-    rows = marks(table, place, "probability", series="history", text="probability")
+    named = table.assign(history="history: " + table["history"])
+    rows = marks(named, place, "probability", series="history", text="probability")
     chart = Chart(wide=max(460, 68 * len(rows)), high=320, x="next word", y="probability")
     add_bars(chart, rows, width=0.6)
     shares = marks(table, place, "share").assign(series=SHARE).dropna(subset=["share"])
@@ -96,7 +97,7 @@ def film_strip(table: pd.DataFrame) -> go.Figure:
     chart = Chart(wide=860, high=high, x="milliseconds")
     styles = {name: replace(look, hatch="") for name, look in looks(rows["series"]).items()}
     add_bars(chart, rows, styles, lying=True, width=0.56)
-    chart.name_places("y", rows["method"]).start_at_zero("x", 1.36)
+    chart.name_places("y", rows["method"]).start_at_zero("x", 1.25).axis("x", showgrid=False)
     return chart.titled(
         "Three rounds of one answer, pass by pass (too few to rank methods); +n: tokens of a round"
     )

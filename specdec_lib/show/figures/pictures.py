@@ -37,6 +37,9 @@ SURVIVAL_BINS = 5  # shades of a text by how likely a guess survives
 WIDE_BOX = 40.0
 BETWEEN_BOXES = 10.0
 HEADLINE_LETTER = 8.4
+# pixels of a legend's entry: its key, and a letter of its name
+KEY = 46.0
+LETTER = 7.4
 LOST = "✗"  # the verdict from which on tokens do not count
 
 
@@ -229,13 +232,21 @@ def sheet(traces: Sequence[go.Scatter], size: Spot, title: str) -> go.Figure:
     """A figure of the traces without axes, y downwards; the margins are added around it."""
     width, height = size
     keyed = any(trace.showlegend for trace in traces)
-    top = 20 + (28 if title else 0) + (28 if keyed else 0)
+    top = 20 + (28 if title else 0) + 28 * _legend_rows(traces, width)
     hidden = {"visible": False, "fixedrange": True}
     axes = {"xaxis": {**hidden, "range": [0, width]}, "yaxis": {**hidden, "range": [height, 0]}}
     around = {"width": width + 48, "height": height + top + 24, "margin": {"t": top}}
     quiet = {"dragmode": False, "hovermode": "closest", "hoverdistance": 40, "showlegend": keyed}
     figure = go.Figure(list(traces), {**axes, **around, **quiet})
     return figure.update_layout(template=theme.SCREEN, title={"text": escape(title)})
+
+
+def _legend_rows(traces: Sequence[go.Scatter], width: float) -> int:
+    """How many rows plotly breaks the legend into: columns as wide as the longest entry."""
+    entries = [KEY + LETTER * len(trace.name) for trace in traces if trace.showlegend]
+    if sum(entries) <= width:
+        return min(1, len(entries))
+    return math.ceil(len(entries) / max(1, int(width / max(entries))))
 
 
 def boxes_trace(boxes: pd.DataFrame, colour: str, *, name: str = "") -> go.Scatter:

@@ -20,12 +20,9 @@ import torch
 from tqdm.auto import tqdm
 from transformers import PreTrainedModel
 
-from specdec_lib.core.chance import Chance, Sampler
+from specdec_lib.core.chance import Sampler
 from specdec_lib.core.files import DATA, cache_folder, write_whole
-from specdec_lib.drafts.ngram import NgramDraft
-from specdec_lib.measure.cascade.record import record
-from specdec_lib.measure.ratios import interval, named_interval
-from specdec_lib.measure.target_text import TargetText
+from specdec_lib.measure.foreseen import ORDER, Along, knows, places
 from specdec_lib.measure.text_writing import texts_after
 from specdec_lib.models.batched import BatchedPasses, draw
 from specdec_lib.models.katz.model import Katz
@@ -33,9 +30,8 @@ from specdec_lib.models.students import assemble
 from specdec_lib.suite.distil.lessons import read_head
 from specdec_lib.suite.distil.shards import Conversation, read_text
 from specdec_lib.suite.setup import load_target
-from specdec_lib.workload import Ladder, Prompt, load_ladder, seeds
+from specdec_lib.workload import Prompt, load_ladder
 
-ORDER = 3
 TEMPERATURE = 1.5
 GIVEN = 16  # tokens of an answer that a sample starts from; they are not counted
 # of a sample, and samples at a time
@@ -49,11 +45,6 @@ BYTES = 3_000_000  # of the stored table
 PLACE = DATA / "measured" / "katz_growth.csv"
 SAMPLERS = {"greedy": Sampler(0), "T = 1": Sampler(1.0)}
 SIZES = (0.125, 0.25, 0.5, 1, 2, 4)  # millions of sampled tokens
-# guesses that are looked at, and tokens of each text
-RANKS = 4
-TEXT_TOKENS = 128
-# the chance of a text, and per token the ORDER before it, its position, and the draft's choice
-Along = list[tuple[Chance, list[tuple[tuple[int, ...], int, int]]]]
 
 
 def store_ngrams(text: Path) -> Katz:
@@ -110,42 +101,6 @@ def sample(
         yield from torch.stack(columns[GIVEN:], dim=1).numpy().astype(stored_type)
 
 
-def places(ladder: Ladder, stored: Sequence[TargetText], prompts: Sequence[Prompt]) -> Along:
-    """The first TEXT_TOKENS places of each text, with its chance."""
-    found = []
-    limits = {"max_new_tokens": TEXT_TOKENS, "texts": stored, "progress": False}
-    sampler = stored[0].sampler
-    recorded = record(prompts, ladder, sampler, **limits)
-    for prompt, seed, one in zip(prompts, seeds(prompts, 0), recorded, strict=True):
-        given = ladder.encode(prompt)
-        text = given + one.tokens
-        chosen = one.choices["draft"].tokens
-        numbered = zip(range(len(given), len(text)), chosen, strict=False)
-        own = [(text[max(0, at - ORDER) : at], at, token) for at, token in numbered]
-        found.append((Chance(seed, sampler), own))
-    return found
-
-
-def knows(table: Katz, along: Along, counted_at: float) -> dict[str, float]:
-    """How often the draft's choice is the table's first, and among its first four; lookup times."""
-    guesser = NgramDraft(table, widths=(1,), counted_at=counted_at)
-    hits = np.zeros((len(along), RANKS))
-    seconds = 0.0
-    for number, (chance, own) in enumerate(along):
-        for window, at, token in own:
-            guesses = guesser.rank(window, RANKS, chance, at)[0]
-            hits[number, : len(guesses)] += np.array(guesses) == token
-        started = time.perf_counter()
-        for window, *_ in own:
-            table.top(window, RANKS)
-        seconds += time.perf_counter() - started
-    sizes = [len(own) for _, own in along]
-    found = {"prompts": len(sizes), "places": sum(sizes)}
-    found |= {"lookup_microseconds": 1e6 * seconds / sum(sizes)}
-    found |= named_interval("first", interval(hits[:, 0], sizes, share=True))
-    return found | named_interval("among_4", interval(hits.sum(axis=1), sizes, share=True))
-
-
 def grow(vocabulary: int, samples: np.ndarray, along: dict[str, Along]) -> pd.DataFrame:
     """A row per size, sampler and table (whole, or pruned to what the ladder stores)."""
     rows = []
@@ -175,7 +130,7 @@ def measure_growth(prompts: Sequence[Prompt]) -> pd.DataFrame:
         )
     ladder = load_ladder(device="cpu")
     along = {
-        name: places(ladder, texts_after(prompts, [sampler], ladder), prompts)
+        name: places(ladder, prompts, sampler, texts_after(prompts, [sampler], ladder))["draft"]
         for name, sampler in SAMPLERS.items()
     }
     assert ladder.katz is not None  # the embedded ladder has one
