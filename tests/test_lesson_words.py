@@ -8,6 +8,7 @@ import pandas as pd
 
 from specdec_lib.measure.idea_tables import (
     claims_beside_clock,
+    idea_table,
     raced_machines,
     scouts_table,
     stored_ideas,
@@ -16,6 +17,7 @@ from specdec_lib.measure.latency import pass_tables, pass_times
 from specdec_lib.measure.machine import stored_clocked
 from specdec_lib.measure.price_map import timed_prices
 from specdec_lib.measure.race_table import RACED
+from specdec_lib.measure.ratios import ALL
 from specdec_lib.measure.watching import race_speeds, stored_watched
 from specdec_lib.suite.notebook import NOTEBOOKS
 from specdec_lib.theory import vertical_tokens
@@ -94,7 +96,13 @@ def test_what_notebook_04_says_of_the_surface_and_of_the_rivals_is_so():
     without = [grid.swi[grid[one] == 0].max() / top.swi for one in ("k1", "k2")]
     assert without[0] < 0.85 < without[1] < 0.95  # the draft matters most
     rivals = pd.read_csv(FIGURES / "04_rivals.csv")
-    assert (rivals.ratio_low[1:] > 1).all() and rivals.ratio[1:].between(1.05, 1.1).all()
+    by = rivals.set_index("setting").drop(index="this setting")
+    others = by.drop(index="middle + Max-Gram")
+    assert (others.ratio_low > 1).all() and others.ratio.between(1.05, 1.1).all()
+    level = by.loc["middle + Max-Gram"]
+    assert level.ratio_low < 1 < level.ratio_high and abs(level.ratio - 1) < 0.01
+    middle = grid.pivot(index="k2", columns="k1", values="swi").loc[32]
+    assert middle[3] < min(middle[2], middle[4])
 
 
 def test_what_notebook_04_says_of_the_parts_of_its_cascade_is_so():
@@ -115,6 +123,11 @@ def test_what_notebook_04_says_of_the_parts_of_its_cascade_is_so():
         ]
         gains.append(best[1] / best[0] - 1)
     assert gains == sorted(gains) and gains[0] < 0.05 and gains[-1] > 0.12
+    table = idea_table(stored_ideas())
+    table = table[(table.part == ALL) & (table.family == "published prompts")]
+    clock = table[table.pair == "vertical cascade ÷ speculative decoding"].set_index("panel")
+    assert round(clock.ratio.min(), 2) == 0.94 and round(clock.ratio.max(), 2) == 1.13
+    assert clock.ratio_high.idxmin() == "float32, T = 1, top-k 50"
 
 
 def test_what_the_notebooks_say_of_other_texts_and_of_a_proposal_is_so():
@@ -135,11 +148,17 @@ def test_the_matrix_in_notebook_04_is_the_one_that_was_tuned():
         "prices == 'measured' and domain == 'chat' and sampling == 'greedy'"
         " and drafters == 'middle + draft + Max-Gram'"
     )
-    page = (NOTEBOOKS / "04_cascade_tuning.ipynb").read_text(encoding="utf-8")
-    rows = re.findall(r"\| (?:the target|\*middle\*, .*?|\*draft\*, .*?) \|([ \d–|]+)\|", page)
-    rows = [row.replace("–", "0").replace("|", " ").split() for row in rows]
-    assert [row[:3] for row in rows] == [row.split() for row in tuned.matrix.item().split("/")]
-    assert [row[3:] for row in rows] == [["5", "14", "10"], ["0", "1", "10"], ["0", "0", "10"]]
+    page = nbformat.read(NOTEBOOKS / "04_cascade_tuning.ipynb", as_version=4)
+    prose = "\n".join(one.source for one in page.cells if one.cell_type == "markdown")
+    found = re.findall(r"\\begin\{pmatrix\}(.*?)\\end\{pmatrix\}", prose)
+    ours, papers = ([row.split("&") for row in one.split(r"\\")] for one in found[-2:])
+    as_text = " / ".join(" ".join(count or "0" for count in row) for row in ours)
+    assert as_text == tuned.matrix.item() and tuned.lenience.item() == 3
+    assert [[int(count or 0) for count in row] for row in papers] == [
+        [5, 14, 10],
+        [0, 1, 10],
+        [0, 0, 10],
+    ]
 
 
 def test_what_notebook_03_says_of_prompts_is_so():

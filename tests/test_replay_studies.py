@@ -8,9 +8,11 @@ import pytest
 from fakes import recording
 
 from specdec_lib.core.chance import Sampler
+from specdec_lib.core.files import DATA
 from specdec_lib.measure.cascade import variants
 from specdec_lib.measure.cascade.record import MAX_GRAM, CascadeSetting
 from specdec_lib.measure.cascade.replay import replay_cascade
+from specdec_lib.measure.cascade.stored import stored_tuned
 from specdec_lib.measure.cascade.studies import (
     domain_tables,
     price_lists,
@@ -149,3 +151,17 @@ def test_variants_race_beside_the_papers_and_equal_ones_once(ladder, monkeypatch
     own = table[table.draft.str.startswith("a: ")]
     assert list(own.draft) == ["a: 1", "a: 2"] and set(own.matrix) == {"2"}
     assert list(table.columns) == variants.COLUMNS and not table.duplicated("draft").any()
+
+
+def test_a_stored_setting_is_that_of_its_texts_and_prices_and_another_is_refused():
+    ours = stored_tuned(THREE, "code", "greedy", "reported")
+    table = pd.read_csv(DATA / "measured" / "cascade_swi.csv")
+    [row] = table[
+        (table.drafters == " + ".join(THREE))
+        & (table.domain == "code")
+        & (table.sampling == "greedy")
+        & (table.prices == "reported")
+    ].itertuples()
+    assert ours.labels == {name: getattr(row, name) for name in ours.labels}
+    with pytest.raises(ValueError, match=r"sampling 'greedy', 'T = 1', got 'warm'"):
+        stored_tuned(THREE, "code", "warm")

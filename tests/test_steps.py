@@ -7,6 +7,7 @@ import pytest
 
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.context import Context
+from specdec_lib.core.decode import rounds
 from specdec_lib.core.tree import TokenTree
 from specdec_lib.core.verify import look_up, reject
 from specdec_lib.drafts.cascade.matrix import from_matrix
@@ -221,3 +222,24 @@ def test_the_table_of_a_walk_has_the_sums_that_decide(sampler):
         assert row["log-probability"] == pytest.approx(log_prob, abs=1e-5)
         assert row["noise"] == chance.noise(row["position"], [token])[0]
         assert row["sum"] == row["log-probability"] + row["noise"]
+
+
+@pytest.mark.parametrize("matrix", [((3, 4), (0, 2)), ((2, 0), (0, 0)), ((1, 2), (0, 3))])
+def test_the_brackets_of_a_reviewed_proposal_span_every_guess_once(matrix):
+    """Upper ones are what the target was handed, lower ones what each review kept and added."""
+    draft = replace(DRAFT, name="draft")
+    nested = from_matrix((draft, MaxGram(None)), matrix)
+    context = Context.of((0, 1, 2, 1, 3, 0, 1))
+    played, _ = next(rounds(TARGET, nested, context, Chance(4, Sampler(0.0)), max_new_tokens=12))
+    guessed, brackets = tables.reviewed_proposal(played, matrix, text="abcde".__getitem__)
+    assert len(guessed) == played.proposed and set(guessed.verdict) <= {"✓", "✗"}
+    assert guessed.verdict.eq("✓").sum() == played.accepted
+    for level in (0, 1):
+        own = brackets[brackets.level == level]
+        covered = [at for one in own.itertuples() for at in range(one.first, one.last + 1)]
+        assert covered == list(range(len(covered)))
+        assert len(covered) == (len(guessed) if level == 0 else brackets["last"][0] + 1)
+    reviews = brackets[brackets.level == 1]
+    kept = [int(said.removesuffix(" + 1")) for said in reviews.said]
+    assert kept == (reviews["last"] - reviews["first"]).tolist()
+    assert (guessed.whose[reviews["last"]] == "draft").all()

@@ -188,11 +188,12 @@ def scouts_table(stored: pd.DataFrame) -> pd.DataFrame:
                 row["passes per round", name] = passes / work.rounds
                 row["rows per pass", name] = sum(size * n for size, n in drafted) / passes
             both = ratios.loc[[(edition, sampling, f"{shape + SCOUT} ÷ {shape}")]]
-            for one in both.itertuples():
-                said = with_interval(one.ratio, one.ratio_low, one.ratio_high)
-                row["speed with ÷ without", one.family] = said
+            for one in both.to_dict("records"):
+                said = with_interval(one["ratio"], one["ratio_low"], one["ratio_high"])
+                row["speed with ÷ without", one["family"]] = said
             rows[edition, sampling, shape] = row
     found = pd.DataFrame.from_dict(rows, orient="index")
+    found.index.names = ["numbers", "sampling", "guesses"]
     return found.sort_index(axis=1, level=0, sort_remaining=False)
 
 

@@ -8,10 +8,11 @@ from torch import Tensor
 
 from specdec_lib.core.chance import Chance
 from specdec_lib.core.context import Context
-from specdec_lib.core.decode import Generation
+from specdec_lib.core.decode import Generation, Round
 from specdec_lib.core.protocols import Usage
 from specdec_lib.core.tree import ROOT, MatchTable, Shape, TokenTree
 from specdec_lib.core.verify import ChildTest, Choice, FinalDraw, look_up
+from specdec_lib.drafts.cascade.matrix import Matrix
 from specdec_lib.drafts.staged import StagedTree
 from specdec_lib.drafts.trees.growing import ChainDraft
 from specdec_lib.show.figures.theme import visible
@@ -50,8 +51,8 @@ def walk(
 ) -> pd.DataFrame:
     """Two rows per node that `look_up` comes to, or one where one token alone is possible: the
     target's choice there and the runner-up, with white space shown; `position` of that token; its
-    log-probability, its noise and their sum, in nats; and for the choice which of the node's
-    children, from 0, holds it.
+    log-probability, its noise and their sum, in nats; and for the choice whether it is among the
+    node's children, which the walk then goes to.
     """
     events: list[Choice | ChildTest | FinalDraw] = []
     look_up(tree, target_logits, chance, trace=events.append)
@@ -60,14 +61,39 @@ def walk(
         position = tree.position(node) + 1
         ranked, _ = chance.rank(target_logits[node], position, 2)
         log_probs = chance.sampler.probs(target_logits[node]).log()
-        held = "none: emitted" if child is None else tree.children(node).index(child)
+        held = "no: emitted" if child is None else "yes: followed"
         for candidate, token, goes in zip(CANDIDATES, ranked, (held, ""), strict=False):
             one, noise = float(log_probs[token]), chance.noise(position, [token])[0]
             row = {"at": visible(text(tree.tokens[node])), "position": position}
             row |= {"candidate": candidate, "token": visible(text(token))}
             row |= {"log-probability": one, "noise": noise, "sum": one + noise}
-            rows.append(row | {"goes to child (from 0)": goes})
+            rows.append(row | {"guessed": goes})
     return pd.DataFrame(rows)
+
+
+def reviewed_proposal(
+    played: Round, matrix: Matrix, *, text: TokenText, reviewer: str = "draft"
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """A round's proposal by a cascade of one reviewing model and Max-Gram, for `figures.cascade`: a
+    row per guess, `token`, `whose` (with who reviewed it), `source` and `verdict` ("✓" or "✗"); and
+    the brackets, `first`, `last`, `level` and `said`: parts of the K matrix's first row, and below
+    them each review, as guesses kept + its own token.
+    """
+    tree = played.tree
+    guessed = pd.DataFrame({"token": [text(token) for token in tree.tokens[1:]]})
+    guessed["whose"] = tree.sources[1:]
+    guessed["source"] = guessed["whose"].str.partition(" via ")[0]
+    guessed["verdict"] = ["✓" if node in played.path else "✗" for node in range(1, len(tree))]
+    [own, tail], *_ = matrix
+    ends = [at for at, whose in enumerate(guessed["whose"]) if whose == reviewer]
+    starts = [0, *(end + 1 for end in ends[:-1])]
+    spans = [(0, ends[-1], 0, f"K₀₀ = {own} or more, handed up by the {reviewer}'s reviews")]
+    if ends[-1] < len(guessed) - 1:
+        tailed = f"K₀₁ = {tail}: a tail that no drafter reviewed"
+        spans.append((ends[-1] + 1, len(guessed) - 1, 0, tailed))
+    for start, end in zip(starts, ends, strict=True):
+        spans.append((start, end, 1, f"{end - start} + 1"))
+    return guessed, pd.DataFrame(spans, columns=["first", "last", "level", "said"])
 
 
 def emitted_tokens(generation: Generation, *, text: TokenText) -> pd.DataFrame:

@@ -243,7 +243,7 @@ def sheet(traces: Sequence[go.Scatter], size: Spot, title: str) -> go.Figure:
 
 def _legend_rows(traces: Sequence[go.Scatter], width: float) -> int:
     """How many rows plotly breaks the legend into: columns as wide as the longest entry."""
-    entries = [KEY + LETTER * len(trace.name) for trace in traces if trace.showlegend]
+    entries = [KEY + LETTER * len(str(trace.name)) for trace in traces if trace.showlegend]
     if sum(entries) <= width:
         return min(1, len(entries))
     return math.ceil(len(entries) / max(1, int(width / max(entries))))
