@@ -173,8 +173,8 @@ def steps_table(stored: pd.DataFrame) -> pd.DataFrame:
 def scouts_table(stored: pd.DataFrame) -> pd.DataFrame:
     """What a scout saves the raced draft model, and what that is worth: a row per edition, sampler
     and shape of the guesses, and in it, without and with the scout, the draft's `passes per round`
-    and `rows per pass`, counted over all prompts; and the speed with it ÷ without, in words with
-    the interval, for each family of prompts.
+    and `rows per pass` (of each round's mean pass, rounded), counted over all prompts; and the
+    speed with it ÷ without, in words with the interval, for each family of prompts.
     """
     ratios = idea_table(stored).query("part == @ALL").set_index(["edition", "sampling", "pair"])
     rows = {}

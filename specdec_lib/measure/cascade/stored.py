@@ -30,4 +30,4 @@ def stored_tuned(
         table = table[table[column] == value]
     [one] = table.itertuples()
     rows = tuple(tuple(map(int, row.split())) for row in str(one.matrix).split("/"))
-    return CascadeSetting(tuple(drafters), rows, float(one.lenience), bool(one.exempt))
+    return CascadeSetting(tuple(drafters), rows, float(str(one.lenience)), bool(one.exempt))
