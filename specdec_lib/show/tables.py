@@ -87,7 +87,7 @@ def reviewed_proposal(
     [own, tail], *_ = matrix
     ends = [at for at, whose in enumerate(guessed["whose"]) if whose == reviewer]
     starts = [0, *(end + 1 for end in ends[:-1])]
-    spans = [(0, ends[-1], 0, f"K₀₀ = {own} or more, handed up by the {reviewer}'s reviews")]
+    spans = [(0, ends[-1], 0, f"K₀₀ = {own} or more, from reviews by {reviewer}")]
     if ends[-1] < len(guessed) - 1:
         tailed = f"K₀₁ = {tail}: a tail that no drafter reviewed"
         spans.append((ends[-1] + 1, len(guessed) - 1, 0, tailed))

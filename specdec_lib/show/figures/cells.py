@@ -79,6 +79,7 @@ def surface(
     chart = Chart(wide=min(780, wide), high=high, x=across, y=down)
     palest = float(np.nanquantile(grid, 1 / LOW))
     add_cells(chart, grid, name="SWI", framed=best, ends=(palest, None))
+    chart.figure.update_traces(colorbar_title_text=f"SWI<br>palest:<br>≤ {palest:.2f}")
     words = f"Counted SWI over K ({prompts} prompts{about and f', {about}'})"
     return chart.titled(f"{words}: {grid.loc[best[1], best[0]]:.2f} framed")
 

@@ -222,9 +222,8 @@ def cascade(tokens: pd.DataFrame, brackets: pd.DataFrame, *, title: str) -> go.F
         lines = text.count("<br>") + 1
         words.append({"x": (start + stop) / 2, "y": height + 8 * lines + 2, "text": text})
     traces += [path_trace(paths, {"color": INK, "width": 2}), words_trace(pd.DataFrame(words), 12)]
-    deepest = int(brackets["level"].max())
     wide = max(HEADLINE_LETTER * len(title), float(own["right"].max()) + INSET)
-    size = wide, 2 * LINE + 62 + 46 * deepest
+    size = wide, max(one["y"] for one in words) + LINE / 2
     return sheet(traces, size, title)
 
 
