@@ -9,7 +9,7 @@ from test_distil import HEAD, network
 from tiny import written_text
 
 from specdec_lib.core.chance import Sampler
-from specdec_lib.measure.foreseen import foreseen, knows, places
+from specdec_lib.measure.foresight import foresight_table, knows, places
 from specdec_lib.measure.target_text import find_text
 from specdec_lib.measure.text_writing import write_texts
 from specdec_lib.models import batched
@@ -42,17 +42,17 @@ def test_the_ladders_own_table_is_looked_up_for_every_draft_model(ladder, prompt
     samplers = [Sampler(0), Sampler(1.0)]
     limits = {"max_new_tokens": 128}
     stored = {one: write_texts(ladder, prompts[:2], one, **limits) for one in samplers}
-    found = foreseen(ladder, prompts[:2], stored)
+    found = foresight_table(ladder, prompts[:2], stored)
     models = {"draft", "middle"} if ladder.middle is not None else {"draft"}
     assert set(found.model) == models and set(found.sampling) == {"greedy", "T = 1"}
     assert found["first"].between(0, 1).all() and (found["first"] <= found.among_4).all()
     shown = ["sampling", "model", "places", "first", "among_4"]
-    decoded = foreseen(ladder, prompts[:2], dict.fromkeys(samplers, ()))
+    decoded = foresight_table(ladder, prompts[:2], dict.fromkeys(samplers, ()))
     assert decoded[shown].equals(found[shown])
-    other = foreseen(ladder, prompts[:2], dict.fromkeys(samplers, ()), seed=5)
+    other = foresight_table(ladder, prompts[:2], dict.fromkeys(samplers, ()), seed=5)
     assert not other[shown].equals(found[shown])
     with pytest.raises(ValueError, match="has no n-gram table"):
-        foreseen(replace(ladder, katz=None), prompts[:1], stored)
+        foresight_table(replace(ladder, katz=None), prompts[:1], stored)
 
 
 def test_more_samples_are_a_larger_table_and_pruning_keeps_a_part(ladder, prompts, monkeypatch):

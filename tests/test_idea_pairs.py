@@ -4,7 +4,7 @@ from itertools import product
 
 import pandas as pd
 
-from specdec_lib.measure.idea_tables import PAIRS, compare_ideas
+from specdec_lib.measure.idea_tables import PAIRS, compare_ideas, scouts_table, stored_ideas
 from specdec_lib.measure.settings.ideas import (
     CHAIN,
     COPIED,
@@ -51,3 +51,19 @@ def test_ratios_are_paired_and_of_parts():
     }
     assert found.loc["repetition below .1"].prompts.max() == 10
     assert found.loc["repetition above .3"].ratio_low.isna().all()  # two prompts: no interval
+
+
+def test_what_a_scout_saves_is_weighted_by_passes():
+    """By hand, of two prompts: a pass of many rows counts once, a round of no pass counts too."""
+    stored = stored_ideas()
+    asked = "edition == 'exact' and temperature == 0 and family == 'embedded prompts'"
+    some = stored.query(asked)
+    some = some[some.prompt.isin(some.prompt.unique()[:2])]
+    row = scouts_table(some).loc[("float32", "greedy", "tree")]
+    for name, method in {"without": "tree", "with": "tree, scout"}.items():
+        own = some[some.method == method]
+        drafted = [said.split("; middle ")[1].split() for said in own.passes]
+        pairs = [tuple(map(float, one.split(":"))) for said in drafted for one in said]
+        passes = sum(count for _, count in pairs)
+        assert row["passes per round", name] == passes / own["rounds"].sum()
+        assert row["rows per pass", name] == sum(size * count for size, count in pairs) / passes

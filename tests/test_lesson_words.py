@@ -7,7 +7,7 @@ import nbformat
 import pandas as pd
 
 from specdec_lib.measure.cascade.record import MAX_GRAM
-from specdec_lib.measure.cascade.stored import stored_tuned
+from specdec_lib.measure.cascade.tuned import tuned_cascade
 from specdec_lib.measure.idea_tables import (
     claims_beside_clock,
     idea_table,
@@ -66,12 +66,15 @@ def test_what_the_notebooks_say_of_the_n_gram_table_is_so():
     for _, own in ends.groupby("sampling"):
         assert own.pruned.iloc[-1] >= own.whole.iloc[-1]  # pruning costs nothing
         assert 0.005 < own.whole.diff().iloc[-1] < 0.015  # about a point
-    rows = stored_cells("03_staged_decoding", "shares = foreseen")
+    rows = stored_cells("03_staged_decoding", "shares = foresight_table")
     firsts, _, _, fours, most = zip(*rows, strict=True)
     assert len(rows) == 4
     assert all(0.23 < one < 0.3 for one in firsts)  # a quarter or a little more
     assert all(0.43 < one < 0.5 for one in fours)  # nearly half
     assert all(1.3 <= round(one, 1) <= 1.4 for one in most)
+    assert growth.lookup_microseconds.median() < 12  # some ten; a pass takes fifty times as long
+    target = pass_tables(pass_times(load_ladder(device="cpu")), "fast")["middle"]
+    assert 45 < 1e6 * target.at(1, 256) / growth.lookup_microseconds.median() < 60
     backed = pd.read_csv(FIGURES / "03_back_off.csv")
     taken = backed[backed.share.isna()].groupby("history").probability.sum()
     assert 0.75 < taken["the"] / taken.sum() < 0.85  # four fifths
@@ -115,13 +118,19 @@ def test_what_notebook_04_says_of_the_surface_and_of_the_rivals_is_so():
 
 
 def test_what_notebook_04_says_of_the_parts_of_its_cascade_is_so():
-    reviews, tail, lenience = stored_cells("04_cascade_tuning", "pd.Series(gains)")
-    chat, drawn, code = (reviews[at : at + 3] for at in (0, 3, 6))
-    assert min(chat[1], drawn[1], code[1]) > 1
-    assert chat[0] == 1.03 and drawn[0] == 1.05 and code[0] == 1.09
-    assert tail[0] < 1.03 and tail[3] < 1.02 and tail[7] > 1 and abs(tail[6] - code[0]) < 0.02
-    lows, highs = lenience[1::3], lenience[2::3]
-    assert all(low <= 1 <= high for low, high in zip(lows, highs, strict=True))  # nothing shows
+    best, third, papers, reviews, tail, lenience = stored_cells(
+        "04_cascade_tuning", "pd.Series(ahead)"
+    )
+    assert [best[at] for at in (0, 3, 6)] == [1.07, 1.04, 1.23]  # 4 to 23 %
+    assert all(low > 1 for low in (*best[1::3], *papers[1::3], *reviews[1::3]))
+    for row in (third, lenience):
+        assert all(abs(one - 1) < 0.045 for one in row[::3])
+        assert all(low <= 1 <= high for low, high in zip(row[1::3], row[2::3], strict=True))
+    assert [reviews[at] for at in (0, 3, 6)] == [1.03, 1.05, 1.09]
+    assert tail[0] < 1.03 and tail[3] < 1.02 and tail[7] > 1 and abs(tail[6] - reviews[6]) < 0.02
+    rivals = pd.read_csv(FIGURES / "04_rivals.csv").set_index("setting")
+    dearest = rivals.filter(regex="_price$").sum(axis=1)
+    assert dearest.idxmax() == rivals.tokens_per_round.idxmax() == "the paper's K"
     prices = timed_prices()
     assert round(prices["middle"], 2) == 0.04 and round(prices["draft"], 2) == 0.01
     gains = []
@@ -149,7 +158,8 @@ def test_what_the_notebooks_say_of_other_texts_and_of_a_proposal_is_so():
     assert round(behind[1], 2) == 1  # level
     drawn = pd.read_csv(FIGURES / "04_cascade.csv", keep_default_na=False)
     copies = drawn.verdict.tail(6).tolist()
-    assert drawn.verdict.head(4).eq("✓").all() and copies.count("✓") == 3 and len(drawn) == 10
+    assert drawn.verdict.head(8).eq("✓").all() and copies.count("✓") == 3 and len(drawn) == 14
+    assert drawn.said[drawn.level.astype(str).str.startswith("1")].tolist() == ["0 + 1", "6 + 1"]
 
 
 def test_the_matrices_in_notebook_04_are_those_that_were_tuned():
@@ -163,7 +173,7 @@ def test_the_matrices_in_notebook_04_are_those_that_were_tuned():
         ("middle", MAX_GRAM): two,
         ("middle", "draft", MAX_GRAM): three,
     }.items():
-        tuned = stored_tuned(drafters, "chat", "greedy")
+        tuned = tuned_cascade(drafters, "chat", "greedy")
         assert (tuned.matrix, tuned.lenience) == (matrix, 3) and not tuned.exempt_max_gram
     assert papers == ((5, 14, 10), (0, 1, 10), (0, 0, 10))
 

@@ -12,13 +12,13 @@ from specdec_lib.core.files import DATA
 from specdec_lib.measure.cascade import variants
 from specdec_lib.measure.cascade.record import MAX_GRAM, CascadeSetting
 from specdec_lib.measure.cascade.replay import replay_cascade
-from specdec_lib.measure.cascade.stored import stored_tuned
 from specdec_lib.measure.cascade.studies import (
     domain_tables,
     price_lists,
     replay_errors,
 )
 from specdec_lib.measure.cascade.tune import replayed_swi, swi_ratio, swi_table
+from specdec_lib.measure.cascade.tuned import tuned_cascade
 from specdec_lib.measure.cascade.variants import (
     ALONE,
     CASCADES,
@@ -154,7 +154,7 @@ def test_variants_race_beside_the_papers_and_equal_ones_once(ladder, monkeypatch
 
 
 def test_a_stored_setting_is_that_of_its_texts_and_prices_and_another_is_refused():
-    ours = stored_tuned(THREE, "code", "greedy", "reported")
+    ours = tuned_cascade(THREE, "code", "greedy", "reported")
     table = pd.read_csv(DATA / "measured" / "cascade_swi.csv")
     [row] = table[
         (table.drafters == " + ".join(THREE))
@@ -164,4 +164,4 @@ def test_a_stored_setting_is_that_of_its_texts_and_prices_and_another_is_refused
     ].itertuples()
     assert ours.labels == {name: getattr(row, name) for name in ours.labels}
     with pytest.raises(ValueError, match=r"sampling 'greedy', 'T = 1', got 'warm'"):
-        stored_tuned(THREE, "code", "warm")
+        tuned_cascade(THREE, "code", "warm")

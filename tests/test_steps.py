@@ -218,8 +218,11 @@ def test_the_table_of_a_walk_has_the_sums_that_decide(sampler):
     assert (chosen["sum"].to_numpy() > second["sum"].to_numpy()).all()
     for row in walk.to_dict("records"):
         token = "abcde".index(row["token"])
-        log_prob = float(sampler.probs(logits[0])[token].log())
-        assert row["log-probability"] == pytest.approx(log_prob, abs=1e-5)
+        warped = (
+            sampler.probs(logits[0]).log() if sampler.temperature else logits[0].log_softmax(-1)
+        )
+        assert row["log-probability"] == pytest.approx(float(warped[token]), abs=1e-5)
+        assert row["log-probability"] > -20
         assert row["noise"] == chance.noise(row["position"], [token])[0]
         assert row["sum"] == row["log-probability"] + row["noise"]
 
@@ -231,7 +234,9 @@ def test_the_brackets_of_a_reviewed_proposal_span_every_guess_once(matrix):
     nested = from_matrix((draft, MaxGram(None)), matrix)
     context = Context.of((0, 1, 2, 1, 3, 0, 1))
     played, _ = next(rounds(TARGET, nested, context, Chance(4, Sampler(0.0)), max_new_tokens=12))
-    guessed, brackets = tables.reviewed_proposal(played, matrix, text="abcde".__getitem__)
+    guessed, brackets = tables.reviewed_proposal(
+        played, matrix, text="abcde".__getitem__, reviewer="draft"
+    )
     assert len(guessed) == played.proposed and set(guessed.verdict) <= {"✓", "✗"}
     assert guessed.verdict.eq("✓").sum() == played.accepted
     for level in (0, 1):
@@ -243,3 +248,14 @@ def test_the_brackets_of_a_reviewed_proposal_span_every_guess_once(matrix):
     kept = [int(said.removesuffix(" + 1")) for said in reviews.said]
     assert kept == (reviews["last"] - reviews["first"]).tolist()
     assert (guessed.whose[reviews["last"]] == "draft").all()
+
+
+def test_a_proposal_without_reviews_or_of_other_drafters_has_no_brackets():
+    context = Context.of((0, 1, 2, 1, 3, 0, 1))
+    copies = from_matrix((replace(DRAFT, name="draft"), MaxGram(None)), ((0, 3), (0, 0)))
+    played, _ = next(rounds(TARGET, copies, context, Chance(4, Sampler(0.0)), max_new_tokens=12))
+    options = {"text": "abcde".__getitem__, "reviewer": "draft"}
+    with pytest.raises(ValueError, match="a token of draft; guesses here are of prompt"):
+        tables.reviewed_proposal(played, ((0, 3), (0, 0)), **options)
+    with pytest.raises(ValueError, match="two rows of two entries"):
+        tables.reviewed_proposal(played, ((1, 0, 3), (0, 0, 0), (0, 0, 0)), **options)

@@ -3,7 +3,7 @@
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from jaxtyping import Float
@@ -19,12 +19,16 @@ from specdec_lib.core.tree import TokenTree
 @checked
 @dataclass(frozen=True, eq=False)
 class TableModel:
-    """A model whose `logits` map all tokens so far to the logits of the next one."""
+    """A model whose `logits` map all tokens so far to the logits of the next one.
+
+    passes    the rows of each pass so far
+    """
 
     logits: Callable[[tuple[int, ...]], Tensor]
     vocabulary: int
     name: str = "table"
     max_positions: int = 1000
+    passes: list[int] = field(default_factory=list)
 
     @property
     def runtime(self) -> str:
@@ -46,6 +50,7 @@ class TableModel:
 
     def score(self, context: Context, tree: TokenTree) -> Float[Tensor, "nodes vocab"]:
         check_root(context, tree, self.vocabulary, self.max_positions, self.name)
+        self.passes.append(len(tree))
         paths = map(tree.path_tokens, range(len(tree)))
         return torch.stack([self.logits(context.tokens + path) for path in paths])
 

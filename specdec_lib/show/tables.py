@@ -49,10 +49,10 @@ def check_path(tree: TokenTree, path: Sequence[int]) -> None:
 def walk(
     tree: TokenTree, target_logits: Float[Tensor, "nodes vocab"], chance: Chance, *, text: TokenText
 ) -> pd.DataFrame:
-    """Two rows per node that `look_up` comes to, or one where one token alone is possible: the
+    """Two rows per node that `look_up` comes to, or one where sampling leaves one token alone: the
     target's choice there and the runner-up, with white space shown; `position` of that token; its
-    log-probability, its noise and their sum, in nats; and for the choice whether it is among the
-    node's children, which the walk then goes to.
+    log-probability (at temperature 0 the unwarped one), its noise and their sum, in nats; and for
+    the choice whether it is among the node's children, which the walk then goes to.
     """
     events: list[Choice | ChildTest | FinalDraw] = []
     look_up(tree, target_logits, chance, trace=events.append)
@@ -60,7 +60,9 @@ def walk(
     for node, _, child in (event for event in events if isinstance(event, Choice)):
         position = tree.position(node) + 1
         ranked, _ = chance.rank(target_logits[node], position, 2)
-        log_probs = chance.sampler.probs(target_logits[node]).log()
+        logits = target_logits[node]
+        warped = chance.sampler.temperature > 0
+        log_probs = chance.sampler.probs(logits).log() if warped else logits.log_softmax(-1)
         held = "no: emitted" if child is None else "yes: followed"
         for candidate, token, goes in zip(CANDIDATES, ranked, (held, ""), strict=False):
             one, noise = float(log_probs[token]), chance.noise(position, [token])[0]
@@ -72,20 +74,29 @@ def walk(
 
 
 def reviewed_proposal(
-    played: Round, matrix: Matrix, *, text: TokenText, reviewer: str = "draft"
+    played: Round, matrix: Matrix, *, text: TokenText, reviewer: str
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """A round's proposal by a cascade of one reviewing model and Max-Gram, for `figures.cascade`: a
     row per guess, `token`, `whose` (with who reviewed it), `source` and `verdict` ("✓" or "✗"); and
     the brackets, `first`, `last`, `level` and `said`: parts of the K matrix's first row, and below
     them each review, as guesses kept + its own token.
+
+    reviewer    the model's name, as sources have it
+
+    Raises ValueError for a matrix of other drafters, or a proposal without a token of the model.
     """
+    if len(matrix) != 2 or [*map(len, matrix)] != [2, 2]:
+        raise ValueError(f"K has two rows of two entries here, got {matrix}")
     tree = played.tree
     guessed = pd.DataFrame({"token": [text(token) for token in tree.tokens[1:]]})
     guessed["whose"] = tree.sources[1:]
     guessed["source"] = guessed["whose"].str.partition(" via ")[0]
     guessed["verdict"] = ["✓" if node in played.path else "✗" for node in range(1, len(tree))]
-    [own, tail], *_ = matrix
     ends = [at for at, whose in enumerate(guessed["whose"]) if whose == reviewer]
+    if not ends:
+        whose = ", ".join(dict.fromkeys(guessed["whose"]))
+        raise ValueError(f"a review ends with a token of {reviewer}; guesses here are of {whose}")
+    (own, tail), _ = matrix
     starts = [0, *(end + 1 for end in ends[:-1])]
     spans = [(0, ends[-1], 0, f"K₀₀ = {own} or more, from reviews by {reviewer}")]
     if ends[-1] < len(guessed) - 1:

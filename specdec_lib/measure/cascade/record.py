@@ -63,6 +63,11 @@ class CascadeSetting:
         return from_matrix([known[name] for name in self.drafters], self.matrix, **more)
 
 
+def read_matrix(said: str) -> tuple[tuple[int, ...], ...]:
+    """A K matrix from the line that a stored table has of it, "5 14 10 / 0 1 10 / 0 0 10"."""
+    return tuple(tuple(map(int, row.split())) for row in said.split("/"))
+
+
 class Choices(NamedTuple):
     """One model's choice at each place of a text, and its worth of every token that a drafter may
     offer there: at temperature 0 the unwarped probability; with noise exp(−gap to the choice).

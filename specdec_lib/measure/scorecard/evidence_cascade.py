@@ -4,6 +4,7 @@ import math
 
 import pandas as pd
 
+from specdec_lib.measure.cascade.record import read_matrix
 from specdec_lib.measure.cascade.variants import by_swi_and_clock
 from specdec_lib.measure.price_map import timed_prices
 from specdec_lib.measure.race_table import RACED
@@ -38,14 +39,14 @@ def tuned_swi(ladder: Ladder, domain: str, prices: str, drafters: str) -> Eviden
 def tuned_entry(ladder: Ladder, domain: str, prices: str, drafters: str, entry: str) -> Evidence:
     """One entry of the tuned setting: k11, k12 (of the first row, summed), k22, or its lenience."""
     own = _tuned(domain, prices, drafters)
-    matrix = [list(map(float, line.split())) for line in str(own.matrix).split("/")]
+    matrix = read_matrix(str(own.matrix))
     values = {
         "k11": matrix[0][0],
         "k12": sum(matrix[0][:2]),
         "k22": matrix[1][1] if matrix[1:] else math.nan,
         "lenience": own.lenience,
     }
-    return Evidence(values[entry], facts={"matrix": str(own.matrix)})
+    return Evidence(float(values[entry]), facts={"matrix": str(own.matrix)})
 
 
 def clocked(ladder: Ladder, domain: str, draft: str) -> Evidence:

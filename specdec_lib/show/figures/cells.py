@@ -78,8 +78,8 @@ def surface(
     high = 106 + 30 * max(5, grid.shape[0])
     chart = Chart(wide=min(780, wide), high=high, x=across, y=down)
     palest = float(np.nanquantile(grid, 1 / LOW))
-    add_cells(chart, grid, name="SWI", framed=best, ends=(palest, None))
-    chart.figure.update_traces(colorbar_title_text=f"SWI<br>palest:<br>≤ {palest:.2f}")
+    bar = f"SWI<br>palest:<br>≤ {palest:.2f}"
+    add_cells(chart, grid, name="SWI", framed=best, ends=(palest, None), bar=bar)
     words = f"Counted SWI over K ({prompts} prompts{about and f', {about}'})"
     return chart.titled(f"{words}: {grid.loc[best[1], best[0]]:.2f} framed")
 

@@ -145,18 +145,20 @@ def add_cells(
     shades: list[list[object]] = SHADES,
     panel: str = "",
     framed: Sequence[Any] = (),
+    bar: str = "",
 ) -> None:
     """Add a cell per value of the grid, its rows upwards and its columns to the right.
 
     name      of the quantity
     ends      of the colours; None for the least and the greatest value
     framed    column and row of the cell that has a frame
+    bar       above the bar of colours; "": the quantity's name
     """
     place = {"x": list(map(escape, grid.columns)), "y": list(map(escape, grid.index))}
     extremes = float(np.nanmin(grid)), float(np.nanmax(grid))  # plotly wants both ends, or none
     low, high = (own if end is None else end for end, own in zip(ends, extremes, strict=True))
     look = {"zmin": low, "zmax": high, "colorscale": shades, "xgap": 1, "ygap": 1}
-    look["colorbar"] = {"title": {"text": name, "side": "top"}, "thickness": 14}
+    look["colorbar"] = {"title": {"text": bar or name, "side": "top"}, "thickness": 14}
     look["hovertemplate"] = f"%{{y}}, %{{x}}: {name} %{{z:.3f}}<extra></extra>"
     last = panel == list(chart.panels)[-1]
     cells = go.Heatmap(**place, **look, z=grid.to_numpy(dtype=float), showscale=last)

@@ -22,7 +22,7 @@ from transformers import PreTrainedModel
 
 from specdec_lib.core.chance import Sampler
 from specdec_lib.core.files import DATA, cache_folder, write_whole
-from specdec_lib.measure.foreseen import ORDER, Along, knows, places
+from specdec_lib.measure.foresight import ORDER, Along, knows, places
 from specdec_lib.measure.text_writing import texts_after
 from specdec_lib.models.batched import BatchedPasses, draw
 from specdec_lib.models.katz.model import Katz

@@ -5,12 +5,12 @@ from collections.abc import Sequence
 import pandas as pd
 
 from specdec_lib.core.files import DATA
-from specdec_lib.measure.cascade.record import CascadeSetting
+from specdec_lib.measure.cascade.record import CascadeSetting, read_matrix
 
 TABLE = DATA / "measured" / "cascade_swi.csv"
 
 
-def stored_tuned(
+def tuned_cascade(
     drafters: Sequence[str], domain: str, sampling: str, prices: str = "measured"
 ) -> CascadeSetting:
     """The setting of these drafters that was tuned for a kind of text, at a list of prices.
@@ -29,5 +29,5 @@ def stored_tuned(
             raise ValueError(f"{TABLE.name} has {column} {known}, got {value!r}")
         table = table[table[column] == value]
     [one] = table.itertuples()
-    rows = tuple(tuple(map(int, row.split())) for row in str(one.matrix).split("/"))
-    return CascadeSetting(tuple(drafters), rows, float(str(one.lenience)), bool(one.exempt))
+    matrix = read_matrix(str(one.matrix))
+    return CascadeSetting(tuple(drafters), matrix, float(str(one.lenience)), bool(one.exempt))

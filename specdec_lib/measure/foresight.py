@@ -14,7 +14,7 @@ from specdec_lib.measure.target_text import TargetText
 from specdec_lib.models.katz.model import Katz
 from specdec_lib.workload import Ladder, Prompt, seeds
 
-ORDER = 3  # tokens before a place that a table may look at
+ORDER = 3  # tokens of the longest n-gram: a table looks at one fewer
 RANKS = 4  # guesses that are looked at
 TEXT_TOKENS = 128  # of each text
 # the chance of a text, and per token the ORDER before it, its position, and the model's choice
@@ -33,9 +33,16 @@ def places(
 
     texts    what the target writes under this sampler and seed; without them it is decoded here
     """
-    limits = {"seed": seed, "max_new_tokens": TEXT_TOKENS, "texts": texts, "progress": False}
+    recorded = record(
+        prompts,
+        ladder,
+        sampler,
+        seed=seed,
+        max_new_tokens=TEXT_TOKENS,
+        texts=texts,
+        progress=False,
+    )
     found: dict[str, Along] = {}
-    recorded = record(prompts, ladder, sampler, **limits)
     for prompt, own_seed, one in zip(prompts, seeds(prompts, seed), recorded, strict=True):
         given = ladder.encode(prompt)
         text = given + one.tokens
@@ -68,7 +75,7 @@ def knows(table: Katz, along: Along, counted_at: float) -> dict[str, float]:
     return found | named_interval("among_4", interval(hits.sum(axis=1), sizes, share=True))
 
 
-def foreseen(
+def foresight_table(
     ladder: Ladder,
     prompts: Sequence[Prompt],
     texts: Mapping[Sampler, Sequence[TargetText]],
