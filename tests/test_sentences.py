@@ -71,18 +71,18 @@ def test_notebook_03_how_small_and_how_quick_the_draft_is():
 
 def test_notebook_03_what_an_n_gram_table_guesses_right():
     origin = pd.read_csv(FIGURES / "03_origin.csv", keep_default_na=False)
-    by = origin.assign(token=origin.token.str.strip()).groupby("token").source
-    shares = by.agg(lambda sources: (sources == "n-gram").mean())
-    assert shares[""] > 0.6 and shares["value"] == 0
+    foreseen = origin.token[origin.source == "n-gram"].str.strip()
+    assert 0.5 < foreseen.isin(["", "(", ")", "a", "an", "the"]).mean() < 0.65
+    assert foreseen.value_counts().idxmax() == "" and "value" not in set(foreseen)
 
 
-def test_notebook_03_a_drafts_passes_are_a_seventh_of_a_trees_time():
+def test_notebook_03_a_drafts_passes_are_an_eighth_of_a_trees_time():
     strip = pd.read_csv(FIGURES / "03_strip.csv", keep_default_na=False)
     tree = strip[strip.method == "tree"]
     share = tree.milliseconds[tree.model != "target"].sum() / tree.milliseconds.sum()
-    assert abs(share - 1 / 7) < 0.015
+    assert abs(share - 1 / 8) < 0.01
     cheap = strip[strip.model != "target"].groupby("method").size()
-    assert (cheap["staged tree"], cheap["tree"]) == (11, 14)
+    assert (cheap["staged tree"], cheap["tree"]) == (9, 12)
 
 
 def test_notebook_03b_a_longer_chain_hardly_yields_more():

@@ -38,8 +38,8 @@ WIDE_BOX = 40.0
 BETWEEN_BOXES = 10.0
 HEADLINE_LETTER = 8.4
 # pixels of a legend's entry: its key, and a letter of its name
-KEY = 46.0
-LETTER = 7.4
+KEY = 40.0
+LETTER = 6.6
 LOST = "✗"  # the verdict from which on tokens do not count
 
 
