@@ -6,8 +6,6 @@ from pathlib import Path
 import nbformat
 import pandas as pd
 
-from specdec_lib.measure.cascade.record import MAX_GRAM
-from specdec_lib.measure.cascade.tuned import tuned_cascade
 from specdec_lib.measure.idea_tables import (
     claims_beside_clock,
     idea_table,
@@ -111,27 +109,16 @@ def test_what_notebook_04_says_of_the_surface_and_of_the_rivals_is_so():
     best, unreviewed = map(float, re.findall(r" (\d\.\d\d)[,\n]", said))
     assert round(100 * (best / unreviewed - 1)) == 4
     rivals = pd.read_csv(FIGURES / "04_rivals.csv")
-    by = rivals.set_index("setting").drop(index="this setting")
-    others = by.drop(index="with draft")
-    assert (others.ratio_low > 1).all() and others.ratio.between(1.05, 1.1).all()
-    level = by.loc["with draft"]
-    assert level.ratio_low < 1 < level.ratio_high and abs(level.ratio - 1) < 0.01
+    assert (rivals.ratio_low[1:] > 1).all() and len(rivals) == 3
 
 
 def test_what_notebook_04_says_of_the_parts_of_its_cascade_is_so():
-    best, third, papers, reviews, tail, lenience = stored_cells(
-        "04_cascade_tuning", "pd.Series(ahead)"
-    )
-    assert [best[at] for at in (0, 3, 6)] == [1.07, 1.04, 1.23]  # 4 to 23 %
-    assert all(low > 1 for low in (*best[1::3], *papers[1::3], *reviews[1::3]))
-    for row in (third, lenience):
-        assert all(abs(one - 1) < 0.045 for one in row[::3])
-        assert all(low <= 1 <= high for low, high in zip(row[1::3], row[2::3], strict=True))
-    assert [reviews[at] for at in (0, 3, 6)] == [1.03, 1.05, 1.09]
-    assert tail[0] < 1.03 and tail[3] < 1.02 and tail[7] > 1 and abs(tail[6] - reviews[6]) < 0.02
-    rivals = pd.read_csv(FIGURES / "04_rivals.csv").set_index("setting")
-    dearest = rivals.filter(regex="_price$").sum(axis=1)
-    assert dearest.idxmax() == rivals.tokens_per_round.idxmax() == "the paper's K"
+    best, papers, reviews, tail = stored_cells("04_cascade_tuning", "pd.Series(ahead)")
+    assert (best[0], best[6]) == (1.09, 1.21)  # greedily
+    assert best[1] > 1 and best[7] > 1 and best[4] <= 1 <= best[5]
+    assert all(low > 1 for low in (*papers[1::3], *reviews[1::3]))
+    assert all(1.015 < one < 1.085 for one in reviews[::3])  # two to eight percent
+    assert all(1.005 < one < 1.055 for one in tail[::3])  # one to five
     prices = timed_prices()
     assert round(prices["middle"], 2) == 0.04 and round(prices["draft"], 2) == 0.01
     gains = []
@@ -161,22 +148,6 @@ def test_what_the_notebooks_say_of_other_texts_and_of_a_proposal_is_so():
     copies = drawn.verdict.tail(6).tolist()
     assert drawn.verdict.head(8).eq("✓").all() and copies.count("✓") == 3 and len(drawn) == 14
     assert drawn.said[drawn.level.astype(str).str.startswith("1")].tolist() == ["0 + 1", "6 + 1"]
-
-
-def test_the_matrices_in_notebook_04_are_those_that_were_tuned():
-    page = nbformat.read(NOTEBOOKS / "04_cascade_tuning.ipynb", as_version=4)
-    prose = "\n".join(one.source for one in page.cells if one.cell_type == "markdown")
-    found = re.findall(r"\\begin\{pmatrix\}(.*?)\\end\{pmatrix\}", prose)[-3:]
-    two, three, papers = (
-        tuple(tuple(map(int, row.split("&"))) for row in one.split(r"\\")) for one in found
-    )
-    for drafters, matrix in {
-        ("middle", MAX_GRAM): two,
-        ("middle", "draft", MAX_GRAM): three,
-    }.items():
-        tuned = tuned_cascade(drafters, "chat", "greedy")
-        assert (tuned.matrix, tuned.lenience) == (matrix, 3) and not tuned.exempt_max_gram
-    assert papers == ((5, 14, 10), (0, 1, 10), (0, 0, 10))
 
 
 def test_what_notebook_03_says_of_prompts_is_so():
