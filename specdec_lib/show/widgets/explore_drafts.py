@@ -231,6 +231,7 @@ def stage_explorer(
     """
     trial = DraftTrial(ladder, prompts)
     scouts = offered_by(ladder, SCOUTS)
+    models = ("draft",) if ladder.middle is None else ("draft", "middle")
     shapes = {model.name: model_shape(model) for model in ladder.models}
 
     def draw(**at: Any) -> Shown:
@@ -242,6 +243,7 @@ def stage_explorer(
         return Shown((figure,), f"A {at['shape']} of {at['budget']}, {same}.")
 
     knobs = {
+        "model": choice(models, "whose guesses the target verifies", label="drafted by"),
         "shape": choice(("tree", "chain"), "of the draft's guesses"),
         "budget": slider(range(1, 33), 16, "guesses, nodes without the root"),
         "depth": slider(range(1, 13), 8, "deepest guess of a tree, nodes"),
@@ -260,7 +262,7 @@ def _drafts(ladder: Ladder, sampler: Sampler, at: Values) -> dict[str, Draft]:
     most = at["scout_budget"]
     budget = at["budget"]
     depth = at["depth"]
-    model = "middle" if scout == MODEL else "draft"
+    model = "middle" if scout == MODEL else at["model"]  # the scout is then the draft itself
     drafts = LadderDrafts(ladder, sampler)
     if at["shape"] == "chain":
         one = drafts.chain(budget, model=model)
@@ -270,7 +272,8 @@ def _drafts(ladder: Ladder, sampler: Sampler, at: Values) -> dict[str, Draft]:
     if scout != NO_SCOUT:
         name = scout.partition(",")[0]
         deepest = {TABLE: 6, COPIES: most, MODEL: min(depth, 6)}[scout]
-        below = guesser(ladder, sampler, name, TreeSize(most, deepest), obeyed=model)
+        obeyed = model if scout == MODEL else "draft"  # the table of n-grams was matched with it
+        below = guesser(ladder, sampler, name, TreeSize(most, deepest), obeyed=obeyed)
         staged = StagedTree(one, below, guided=2 if scout == TABLE else 1)
         found[f"{model}, scout: {name}"] = staged
     return found
