@@ -110,3 +110,12 @@ def test_what_notebook_04c_says_of_how_flat_the_surfaces_are_is_so():
         elif domain in ("code", "summary"):
             assert near < 0.06 and best.own <= 1 and best["tail"] == cells["tail"].max()
     assert set(cells.texts) == {20}
+
+
+def test_what_notebook_04c_says_of_a_cascades_passes_is_so():
+    """In the picture copies lengthen the target's passes, and save some of the draft's."""
+    strip = pd.read_csv(FIGURES / "04c_strip.csv", keep_default_na=False)
+    of = strip.assign(whose=strip.model == "target").groupby(["method", "whose"]).milliseconds
+    mean, count = of.mean().unstack(), of.size().unstack()
+    assert mean[True]["cascade"] > mean[True]["plain decoding"]
+    assert count[False]["cascade"] < count[False]["chain"]
