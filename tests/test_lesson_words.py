@@ -37,7 +37,7 @@ def stored_cells(name: str, begun: str) -> list[list[float]]:
     found = []
     for row in html.split("<tr>"):
         cells = re.findall(r"<td>(.*?)</td>", row)
-        found.append([float(one) for cell in cells for one in re.findall(r"\d+\.\d+", cell)])
+        found.append([float(one) for cell in cells for one in re.findall(r"-?\d+\.\d+", cell)])
     return [row for row in found if row]
 
 
@@ -46,6 +46,20 @@ def test_what_notebook_00_says_of_the_recorded_race_is_so():
     level = speeds[["chain", "staged tree", "tree behind copies"]]
     assert level.min() > 2 and level.max() / level.min() < 1.06  # about equally fast
     assert 1.5 < speeds["vertical cascade"] < 0.95 * level.min()
+
+
+def test_what_notebook_00_says_of_the_walk_and_of_its_answer_is_so():
+    """Noise turns the first choice, which the draft had guessed all the same."""
+    chosen, runner_up, *_ = stored_cells("00_one_round", "decided.set_index")
+    assert chosen[0] < runner_up[0] and chosen[2] > runner_up[2]  # log-probabilities, then sums
+    nodes = pd.read_csv(FIGURES / "00_round.csv", keep_default_na=False)
+    first = nodes[nodes.accepted.astype(str) == "True"].iloc[0]
+    assert (first.token, first.source) == ("Here", "draft")
+    origins = pd.read_csv(FIGURES / "00_origins.csv", keep_default_na=False)
+    token = origins.token.str.strip()
+    right = origins.source == "draft"
+    marks = (token != "") & ~token.str.contains("[A-Za-z]")
+    assert right[marks].mean() > 0.6 > 0.4 > right[token.str.len() > 4].mean()
 
 
 def test_what_notebook_03_says_of_three_rounds_is_so():

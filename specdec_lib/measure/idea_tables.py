@@ -193,7 +193,7 @@ def scouts_table(stored: pd.DataFrame) -> pd.DataFrame:
                 row["speed with ÷ without", one["family"]] = said
             rows[edition, sampling, shape] = row
     found = pd.DataFrame.from_dict(rows, orient="index")
-    found.index.names = ["numbers", "sampling", "guesses"]
+    found.index.names = ["number format", "sampling", "guesses"]
     return found.sort_index(axis=1, level=0, sort_remaining=False)
 
 

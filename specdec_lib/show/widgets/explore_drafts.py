@@ -262,7 +262,7 @@ def _drafts(ladder: Ladder, sampler: Sampler, at: Values) -> dict[str, Draft]:
     most = at["scout_budget"]
     budget = at["budget"]
     depth = at["depth"]
-    model = "middle" if scout == MODEL else at["model"]  # the scout is then the draft itself
+    model = "middle" if scout == MODEL else at["model"]  # whose scout is the one-layer draft
     drafts = LadderDrafts(ladder, sampler)
     if at["shape"] == "chain":
         one = drafts.chain(budget, model=model)
